@@ -1,0 +1,61 @@
+"""Errors that say what went wrong, what was found, what was expected, and how to fix it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class HyperfrontError(ValueError):
+    """Base of all errors raised on purpose by this package.
+
+    >>> print(HyperfrontError("ray has a negative entry", got="left = -0.2", expected=">= 0", fix="drop the sign"))
+    ray has a negative entry
+      got:      left = -0.2
+      expected: >= 0
+      fix:      drop the sign
+    """
+
+    def __init__(self, what: str, *, got: object = None, expected: object = None, fix: object = None):
+        self.what, self.got, self.expected, self.fix = what, got, expected, fix
+        parts = (("got:      ", got), ("expected: ", expected), ("fix:      ", fix))
+        super().__init__("\n".join([what, *(f"  {label}{value}" for label, value in parts if value is not None)]))
+
+
+class RayError(HyperfrontError):
+    """A preference that is not a point of the simplex."""
+
+
+class LossError(HyperfrontError):
+    """A loss that no solver can work with: NaN, infinite, negative under EPO, or blind to the generated weights."""
+
+
+class TargetError(HyperfrontError):
+    """A module that cannot be driven by a hypernetwork as asked."""
+
+
+class ProblemError(HyperfrontError):
+    """Objectives, data, units or reference points that do not fit together."""
+
+
+class CheckpointError(HyperfrontError):
+    """A file or run folder that cannot be read, written or resumed."""
+
+
+class SelectionError(HyperfrontError):
+    """Limits that no point of the front satisfies."""
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> HyperfrontError:
+    """The error for a misspelt name: it suggests the nearest valid one and lists the rest.
+
+    >>> unknown_name("problem", "fonsecca", ["fonseca", "zdt1"]).fix
+    "did you mean 'fonseca'?"
+    """
+    known = sorted(known)
+    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.4)
+    return HyperfrontError(
+        f"unknown {kind} {name!r}",
+        expected="one of " + ", ".join(known),
+        fix=f"did you mean {near[0]!r}?" if near else None,
+    )

@@ -1,0 +1,96 @@
+"""How good a front is. Losses ``[R, m]`` are minimised; all indicators take tensors or arrays.
+
+The hypervolume and IGD+ come from moocore, which is imported at the first call.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from hyperfront.errors import ProblemError
+
+
+def hypervolume(losses: Tensor, reference: Tensor | tuple[float, ...]) -> float:
+    """Volume of the region that the points dominate, up to the reference point (Zitzler & Thiele, 1999).
+
+    Points that are not below the reference in all objectives contribute nothing.
+
+    >>> hypervolume(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), (2.0, 2.0))
+    3.0
+    """
+    import moocore
+
+    points = torch.as_tensor(losses, dtype=torch.float64, device="cpu")
+    reference = torch.as_tensor(reference, dtype=torch.float64)
+    if reference.shape != points.shape[1:]:
+        raise ProblemError(
+            "the reference point does not fit the objectives",
+            got=f"{reference.numel()} numbers",
+            expected=f"{points.shape[1]}, one for each objective",
+        )
+    return float(moocore.hypervolume(points.numpy(), ref=reference.numpy()))
+
+
+def nonuniformity(losses: Tensor, rays: Tensor, *, base: float = math.e) -> Tensor:
+    """``mu_r(l) = KL(p || 1/m)`` with ``p_j = r_j l_j / sum_i r_i l_i`` (section 5 of the paper), ``[R]``.
+
+    Computed in logarithms; a term with ``p_j = 0`` is 0. ``base`` is the base of the logarithm.
+    """
+    product = torch.as_tensor(losses, dtype=torch.float64) * torch.as_tensor(rays, dtype=torch.float64)
+    share = product / product.sum(-1, keepdim=True)
+    return (torch.xlogy(share, share).sum(-1) + math.log(share.shape[-1])) / math.log(base)
+
+
+def uniformity(losses: Tensor, rays: Tensor, *, base: float = math.e) -> Tensor:
+    """``1 - mu_r(l)`` per ray, ``[R]``: 1 where the losses lie on the inverse ray, at least ``1 - log m``.
+
+    >>> uniformity(torch.tensor([[0.2, 0.8], [1.0, 0.0]]), torch.tensor([[0.8, 0.2], [0.5, 0.5]]), base=2)
+    tensor([1., 0.], dtype=torch.float64)
+    """
+    return 1 - nonuniformity(losses, rays, base=base)
+
+
+def cross_angle(losses: Tensor, rays: Tensor) -> Tensor:
+    """Angle in degrees between losses and ray, ``[R]``: the faithfulness of solvers of the ``direction`` convention."""
+    losses, rays = (torch.as_tensor(t, dtype=torch.float64) for t in (losses, rays))
+    return torch.rad2deg(torch.acos(torch.cosine_similarity(losses, rays, dim=-1).clamp(-1, 1)))
+
+
+def igd_plus(losses: Tensor, truth: Tensor) -> float:
+    """Mean distance from the true front to the dominated region of the points (IGD+, Ishibuchi et al., 2015).
+
+    >>> igd_plus(torch.tensor([[0.0, 0.0]]), torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
+    0.0
+    """
+    import moocore
+
+    points, truth = (torch.as_tensor(t, dtype=torch.float64, device="cpu").numpy() for t in (losses, truth))
+    return float(moocore.igd_plus(points, ref=truth))
+
+
+def spacing(losses: Tensor) -> float:
+    """Standard deviation of the L1 distance to the nearest other point (Schott, 1995): 0 for evenly spaced points.
+
+    >>> spacing(torch.tensor([[0.0, 2.0], [1.0, 1.0], [2.0, 0.0]]))
+    0.0
+    """
+    points = torch.as_tensor(losses, dtype=torch.float64)
+    if len(points) < 2:
+        return 0.0
+    distance = torch.cdist(points, points, p=1).fill_diagonal_(math.inf).min(dim=1).values
+    return float(distance.std(correction=1))
+
+
+def nondominated(losses: Tensor) -> Tensor:
+    """Mask ``[R]`` of the points that no other point dominates (no worse everywhere, better somewhere).
+
+    >>> nondominated(torch.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]))
+    tensor([ True,  True, False])
+    """
+    points = torch.as_tensor(losses)
+    no_worse = (points[:, None] <= points[None]).all(-1)  # [i, j]: i is no worse than j
+    better = (points[:, None] < points[None]).any(-1)
+    return ~(no_worse & better).any(0)
