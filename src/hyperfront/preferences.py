@@ -239,3 +239,27 @@ def _compositions(total: int, parts: int) -> Tensor:
         [torch.full((len(bars), 1), -1.0), bars, torch.full((len(bars), 1), float(total + parts - 1))], dim=1
     )
     return (edges.diff(dim=1) - 1).flip(0)
+
+
+def interpolation(rays: Tensor, partitions: int) -> Tensor:
+    """Weights ``[R, K]`` that interpolate linearly between the ``K`` points of ``das_dennis(m, partitions)``.
+
+    Barycentric coordinates in the Freudenthal triangulation: with ``x_i = H (r_1 + ... + r_i)``, the corners around
+    ``x`` are reached from ``floor(x)`` by adding unit steps in the order of decreasing fractional parts.
+
+    >>> interpolation(torch.tensor([[0.75, 0.25]]), 2)
+    tensor([[0.5000, 0.5000, 0.0000]])
+    """
+    m = rays.shape[-1]
+    x = (partitions * rays.cumsum(-1)[:, :-1]).clamp(0, partitions)
+    x = torch.where((x - x.round()).abs() < 1e-5, x.round(), x)  # a grid ray, up to rounding
+    base = x.floor()
+    # flipped, so that of equal parts the later coordinate moves first and the corners stay non-decreasing
+    part, order = (x - base).flip(-1).sort(dim=-1, descending=True, stable=True)
+    steps = torch.nn.functional.one_hot(m - 2 - order, m - 1).to(x.dtype).cumsum(1)
+    corners = torch.cat([base[:, None], base[:, None] + steps], dim=1)  # [R, m, m - 1]
+    padded = torch.cat([torch.ones_like(part[:, :1]), part, torch.zeros_like(part[:, :1])], dim=1)
+    weights = padded[:, :-1] - padded[:, 1:]  # [R, m]
+    grid = (das_dennis(m, partitions).to(x) * partitions).cumsum(-1)[:, :-1].round()  # [K, m - 1]
+    same = (corners[:, :, None] == grid).all(-1)  # [R, m, K]; a corner outside the grid has weight 0
+    return (weights[:, :, None] * same).sum(1)

@@ -1,0 +1,93 @@
+"""A batch is any nest of tuples, lists and dicts with tensors whose first dimension counts rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hyperfront.errors import ProblemError
+
+Batch = Any
+
+
+def map_tensors(function: Callable[..., Any], batch: Batch, *others: Batch) -> Batch:
+    """``function`` applied to every tensor (and to those in the same place of ``others``); the rest stays as it is.
+
+    >>> map_tensors(len, {"x": torch.zeros(3, 2), "name": "a"})
+    {'x': 3, 'name': 'a'}
+    """
+    if isinstance(batch, Tensor):
+        return function(batch, *others)
+    if isinstance(batch, dict):
+        return {key: map_tensors(function, batch[key], *(other[key] for other in others)) for key in batch}
+    if isinstance(batch, tuple | list):
+        parts = [map_tensors(function, *items) for items in zip(batch, *others, strict=True)]
+        return type(batch)(*parts) if hasattr(batch, "_fields") else type(batch)(parts)
+    return batch
+
+
+def tensors(batch: Batch) -> list[Tensor]:
+    """All tensors of the nest, in order."""
+    found: list[Tensor] = []
+    map_tensors(found.append, batch)
+    return found
+
+
+def rows(batch: Batch) -> int:
+    """The number of rows, which all tensors with a dimension share."""
+    counts = {len(tensor) for tensor in tensors(batch) if tensor.ndim}
+    if len(counts) != 1:
+        raise ProblemError(
+            "the tensors of a batch do not have one number of rows",
+            got=sorted(counts) or "no tensor",
+            expected="the same first dimension everywhere",
+        )
+    return counts.pop()
+
+
+def split(batch: Batch, parts: int) -> Batch:
+    """``[B, ...]`` as ``[parts, B / parts, ...]``, one part for each ray.
+
+    >>> split(torch.arange(4), 2)
+    tensor([[0, 1],
+            [2, 3]])
+    """
+    if parts == 1:
+        return map_tensors(lambda tensor: tensor.unsqueeze(0), batch)
+    size, rest = divmod(rows(batch), parts)
+    if rest or not size:
+        raise ProblemError(
+            "a batch cannot be split evenly among the rays of a step",
+            got=f"{rows(batch)} rows for {parts} rays",
+            expected=f"a multiple of {parts}",
+            fix="change the batch size or the rays per step, or share the batch (share_batch=True)",
+        )
+    return map_tensors(lambda t: t.reshape(parts, size, *t.shape[1:]) if t.ndim else t.expand(parts), batch)
+
+
+def row_range(batch: Batch, start: int, stop: int) -> Batch:
+    """Rows ``start`` to ``stop``."""
+    return map_tensors(lambda tensor: tensor[start:stop] if tensor.ndim else tensor, batch)
+
+
+def take(batch: Batch, index: Tensor) -> Batch:
+    """The rows named by ``index``."""
+    return map_tensors(lambda tensor: tensor.index_select(0, index) if tensor.ndim else tensor, batch)
+
+
+def to_device(batch: Batch, device: torch.device) -> Batch:
+    return map_tensors(lambda tensor: tensor.to(device, non_blocking=True), batch)
+
+
+def arguments(x: Batch) -> tuple[tuple, dict]:
+    """How a module is called on ``x``: a tuple holds positional arguments, a dict keyword arguments, else one argument.
+
+    >>> arguments((1, 2)), arguments({"ids": 3}), arguments(4)
+    (((1, 2), {}), ((), {'ids': 3}), ((4,), {}))
+    """
+    if isinstance(x, tuple):
+        return x, {}
+    return ((), x) if isinstance(x, dict) else ((x,), {})

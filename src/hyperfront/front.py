@@ -1,0 +1,255 @@
+"""The front: losses reached at rays, and what can be asked of them.
+
+:func:`evaluate` measures one; it remembers how, so that :meth:`Front.select` can look between the sampled rays. A front
+that was loaded from a file selects among its points, and says so.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hyperfront import checkpoint, metrics, preferences, selection
+from hyperfront.batches import map_tensors
+from hyperfront.errors import CheckpointError, ProblemError, SelectionError
+from hyperfront.measures import Measure
+from hyperfront.model import ParetoModel
+from hyperfront.preferences import Convention
+from hyperfront.problem import Problem, Split
+
+Limit = float | tuple[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Front:
+    """Losses ``[R, m]`` and scores ``[R]`` at rays ``[R, m]``, in float64 on the CPU."""
+
+    objectives: tuple[str, ...]
+    rays: Tensor
+    losses: Tensor
+    scores: Mapping[str, Tensor] = field(default_factory=dict)
+    reference: tuple[float, ...] | None = None
+    truth: Tensor | None = None
+    """Points of the true front ``[K, m]``, where it is known."""
+    convention: Convention = "inverse"
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    evaluator: Callable[[Tensor], Front] | None = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.rays)
+
+    # ---- quality ---------------------------------------------------------------------------------------------
+
+    def hypervolume(self, reference: Sequence[float] | None = None) -> float:
+        """The volume dominated by the front, up to the reference point (by default the problem's)."""
+        point = self.reference if reference is None else tuple(float(value) for value in reference)
+        if point is None:
+            worst = [f"{value:.3g}" for value in self.losses.amax(0).tolist()]
+            raise ProblemError(
+                "the hypervolume needs a reference point, and the problem has none",
+                fix=f"front.hypervolume(reference=...) with numbers above the worst losses, ({', '.join(worst)})",
+            )
+        volume = metrics.hypervolume(self.losses, point)
+        if not (self.losses < torch.tensor(point, dtype=torch.float64)).all(-1).any():
+            best = dict(zip(self.objectives, (float(f"{value:.4g}") for value in self.losses.amin(0).tolist())))
+            raise ProblemError(
+                "no point of the front is better than the reference point in all objectives",
+                got=f"reference {point}, smallest losses {best}",
+                expected="a reference that is worse than the points to be counted",
+            )
+        return volume
+
+    def uniformity(self, base: float = math.e) -> float:
+        """Mean over the rays of ``1 - KL(r l / sum r l || 1/m)``; ``base`` is that of the logarithm."""
+        return float(metrics.uniformity(self.losses, self.rays, base=base).mean())
+
+    def nondominated_share(self) -> float:
+        """Share of the points that no other point dominates."""
+        return float(metrics.nondominated(self.losses).double().mean())
+
+    # ---- choosing an operating point -------------------------------------------------------------------------
+
+    def select(self, minimise: str, subject_to: Mapping[str, Limit] | None = None, *, rounds: int = 8) -> Tensor:
+        """The ray ``[m]`` with the smallest ``minimise`` that keeps the limits.
+
+        A limit is a number that a loss may not exceed, or a pair such as ``(">=", 0.9)`` for a score. The search
+        starts at the sampled points and goes on between them for some rounds (:mod:`hyperfront.selection`).
+        """
+        limits = {k: v if isinstance(v, tuple) else ("<=", float(v)) for k, v in (subject_to or {}).items()}
+        columns = self._columns()
+        for name in [minimise, *limits]:
+            if name not in columns:
+                raise SelectionError(
+                    "nothing on the front has this name", got=repr(name), expected="one of " + ", ".join(columns)
+                )
+        if any(sign not in ("<=", ">=") for sign, _ in limits.values()):
+            raise SelectionError("a limit has an unknown direction", got=limits, expected='("<=", x) or (">=", x)')
+        if self.evaluator is None:
+            warnings.warn("a front without its model selects among its own points only", stacklevel=2)
+            index = selection.best(columns, minimise, limits)
+            selection.check(columns, index, limits)
+            return self.rays[index]
+        evaluator = self.evaluator
+        return selection.search(
+            lambda rays: evaluator(rays)._columns(), self.rays, columns, minimise, limits, rounds=rounds
+        )
+
+    def _columns(self) -> dict[str, Tensor]:
+        """Losses and scores by name, ``[R]`` each."""
+        return dict(zip(self.objectives, self.losses.T)) | dict(self.scores)
+
+    # ---- pictures and files ----------------------------------------------------------------------------------
+
+    def plot(self, path: str | Path | None = None, *, kind: str = "auto") -> Any:
+        """The front as a matplotlib figure, or written to ``path`` (.png, .svg, .pdf, or .html to explore)."""
+        from hyperfront import plots  # only those who draw need matplotlib and plotly
+
+        interactive = path is not None and Path(path).suffix == ".html"
+        figure = (plots.interactive if interactive else plots.static).front(self, kind=kind)
+        if path is not None:
+            plots.save(figure, path)
+        return figure
+
+    def save(self, path: str | Path) -> None:
+        """Write JSON, or CSV (rays, losses and scores alone) by the suffix."""
+        path = Path(path)
+        if path.suffix == ".csv":
+            checkpoint.write_bytes(path, self._csv().encode())
+            return
+        tensors = {"rays": self.rays, "losses": self.losses, "truth": self.truth}
+        document = {
+            "format": "hyperfront-front",
+            "schema": checkpoint.SCHEMA,
+            "objectives": list(self.objectives),
+            "reference": None if self.reference is None else list(self.reference),
+            "convention": self.convention,
+            "scores": {name: values.tolist() for name, values in self.scores.items()},
+            "provenance": dict(self.provenance),
+            **{name: None if tensor is None else tensor.tolist() for name, tensor in tensors.items()},
+        }
+        checkpoint.write_json(path, document)
+
+    def _csv(self) -> str:
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow([*(f"ray {name}" for name in self.objectives), *self.objectives, *self.scores])
+        table = torch.cat([self.rays, self.losses, *(values[:, None] for values in self.scores.values())], dim=1)
+        writer.writerows(table.tolist())
+        return text.getvalue()
+
+    @classmethod
+    def load(cls, path: str | Path) -> Front:
+        """A front from the JSON that :meth:`save` wrote."""
+        document = checkpoint.read_json(Path(path))
+        try:
+            if document["format"] != "hyperfront-front" or document["schema"] != checkpoint.SCHEMA:
+                raise KeyError("format")
+            tensor = {
+                name: None if document[name] is None else torch.tensor(document[name], dtype=torch.float64)
+                for name in ("rays", "losses", "truth")
+            }
+            return cls(
+                objectives=tuple(document["objectives"]),
+                rays=tensor["rays"],
+                losses=tensor["losses"],
+                truth=tensor["truth"],
+                scores={k: torch.tensor(v, dtype=torch.float64) for k, v in document["scores"].items()},
+                reference=None if document["reference"] is None else tuple(document["reference"]),
+                convention=document["convention"],
+                provenance=document["provenance"],
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError("the file does not hold a front", got=f"{path}: {error!r}") from None
+
+
+def evaluate(
+    model: ParetoModel, split: Split | Problem, rays: Tensor | Sequence | int = 25, *, batch_size: int = 1024
+) -> Front:
+    """The front of ``model`` on a split, at ``rays`` (or that many, laid out evenly).
+
+    Losses are evaluated as they declare (:mod:`hyperfront.measures`): a plain function is averaged over batches by
+    their rows, others are computed once over the whole split.
+    """
+    if isinstance(split, Problem):
+        if split.has_data:
+            raise ProblemError(
+                "evaluate needs to know on which data", got="a problem", fix="pass problem.val, or once problem.test"
+            )
+        split = split.val
+    problem = split.problem
+    if tuple(model.objectives) != tuple(problem.objectives):
+        raise ProblemError(
+            "model and problem have different objectives", got=model.objectives, expected=problem.objectives
+        )
+    table = preferences.rays(rays, model.m) if isinstance(rays, int) else rays
+    table = preferences.validate(table, model.m, model.objectives).double().cpu()
+    losses, scores = _measure(model, split, table, batch_size)
+    record = {key: value for key, value in model.record.items() if key not in ("convention", "units")}
+    return Front(
+        objectives=tuple(problem.objectives),
+        rays=table,
+        losses=losses,
+        scores=scores,
+        reference=problem.reference,
+        truth=None if problem.truth is None else problem.truth.points,
+        convention=model.record.get("convention", "inverse"),
+        provenance=record | ({"split": split.name} if problem.has_data else {}),
+        evaluator=lambda more: evaluate(model, split, more, batch_size=batch_size),
+    )
+
+
+@torch.no_grad()
+def _measure(model: ParetoModel, split: Split, rays: Tensor, batch_size: int) -> tuple[Tensor, dict[str, Tensor]]:
+    """Losses ``[R, m]`` and scores ``[R]`` each, over all rows of the split."""
+    problem = split.problem
+    measures = {**problem.measures, **{f"score {name}": score for name, score in problem.scores.items()}}
+    at_once = max(1, 2**26 // model.target.n)  # rays whose weights fit in a quarter of a gigabyte
+
+    def statistics(network: Any, batch: Any) -> Any:
+        output = network(problem.inputs(batch))
+        if problem.function is not None:
+            return {"all": problem.function(output).double()}
+        return {name: map_tensors(_widened, measure.statistics(output, batch)) for name, measure in measures.items()}
+
+    mode = model.training
+    model.eval()
+    try:
+        found: list[dict[str, Any]] = []  # what each ray has seen so far
+        for part in model.prepare(rays).split(at_once):
+            theta, totals = model.hypernet(part), None
+            for batch in split.source.batches(batch_size, model.device):
+                stacked = model.target.map(statistics, theta, part, batch, split=False)
+                each = [map_tensors(lambda t: t[r], stacked) for r in range(len(part))]  # noqa: B023
+                totals = each if totals is None else [_merged(measures, *pair) for pair in zip(totals, each)]
+            if totals is None:
+                raise ProblemError(f"the {split.name} split is empty")
+            found += totals
+    finally:
+        model.train(mode)
+
+    def values(name: str) -> Tensor:
+        return torch.stack([measures[name].value(total[name]).reshape(()).double().cpu() for total in found])
+
+    if problem.function is not None:
+        raw = torch.stack([total["all"] for total in found]).cpu()
+    else:
+        raw = torch.stack([values(name) for name in problem.measures], dim=1)
+    return problem.units.apply(raw), {name: values(f"score {name}") for name in problem.scores}
+
+
+def _merged(measures: Mapping[str, Measure], first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    return {name: measure.merge(first[name], second[name]) for name, measure in measures.items()}
+
+
+def _widened(tensor: Tensor) -> Tensor:
+    """Sums over a split are taken in float64."""
+    return tensor.double() if tensor.is_floating_point() else tensor

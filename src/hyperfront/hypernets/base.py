@@ -1,0 +1,44 @@
+"""What a hypernetwork is: a map from rays ``[R, m]`` to target weights ``theta [R, n]``."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+class Hypernet(nn.Module, ABC):
+    """Abstract base; subclasses are final."""
+
+    kind: str
+    m: int
+    n: int
+
+    @abstractmethod
+    def forward(self, rays: Tensor) -> Tensor:
+        """``rays [R, m] -> theta [R, n]``."""
+
+    @abstractmethod
+    def options(self) -> dict[str, Any]:
+        """The keyword arguments, as JSON, that make a hypernetwork of the same shape."""
+
+    def gram(self, rays: Tensor, grads: Tensor) -> Tensor:
+        """Inner products ``[R, m, m]`` of the objectives' gradients with respect to the hypernetwork's parameters,
+        given those with respect to ``theta``, ``grads [R, m, n]``: the Gram matrix in hypernetwork space.
+
+        This version forms the Jacobian of one ray at a time; architectures that know better override it.
+        """
+        parameters = [p for p in self.parameters() if p.requires_grad]
+        result = []
+        for ray, cotangents in zip(rays, grads):
+            with torch.enable_grad():
+                theta = self(ray[None])[0]
+            rows = []
+            for cotangent in cotangents:
+                found = torch.autograd.grad(theta, parameters, cotangent, retain_graph=True, materialize_grads=True)
+                rows.append(torch.cat([g.flatten() for g in found]).double())
+            jacobian = torch.stack(rows)
+            result.append(jacobian @ jacobian.T)
+        return torch.stack(result)

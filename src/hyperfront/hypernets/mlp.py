@@ -1,0 +1,117 @@
+"""The paper's hypernetwork: an MLP with two hidden layers and linear heads, all heads in one matrix product.
+
+    z     = W3 relu(W2 relu(W1 e(r) + b1) + b2) + b3          features [R, hidden]
+    theta = W z + b                                           one row of W for each generated weight
+
+Two initialisations:
+
+``"plain"``
+    the paper's: ``e(r) = r`` and PyTorch's default for every layer. Generated weights then start at a scale that has
+    nothing to do with the layer they go to.
+``"residual"`` (default)
+    ``e(r) = (cos(pi r / 2), sin(pi r / 2))``, of constant norm, so that no objective's features fade near a corner of
+    the simplex; ``b`` starts at the target's own initialisation and ``W z`` at a tenth of its standard deviation,
+    tensor by tensor (after Ortiz et al., 2023, "Magnitude invariant parametrizations improve hypernetwork learning").
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from hyperfront.errors import HyperfrontError
+from hyperfront.hypernets.base import Hypernet
+from hyperfront.preferences import das_dennis
+
+RESIDUAL_SCALE = 0.1
+
+
+class MLPHypernet(Hypernet):
+    """``rays [R, m] -> theta [R, n]``.
+
+    ``start [n]`` is the target's own initialisation and ``sizes`` the sizes of its tensors; only the residual
+    initialisation uses them.
+
+    >>> hypernet = MLPHypernet(2, 31910, initialisation="plain")
+    >>> sum(p.numel() for p in hypernet.parameters())  # as in the paper
+    3243410
+    """
+
+    kind = "mlp"
+
+    def __init__(
+        self,
+        m: int,
+        n: int,
+        *,
+        hidden: int = 100,
+        initialisation: Literal["residual", "plain"] = "residual",
+        start: Tensor | None = None,
+        sizes: Sequence[int] | None = None,
+    ):
+        super().__init__()
+        if hidden < 1 or initialisation not in ("residual", "plain"):
+            raise HyperfrontError(
+                "no such MLP hypernetwork",
+                got=f"hidden = {hidden}, initialisation = {initialisation!r}",
+                expected="hidden >= 1 and initialisation 'residual' or 'plain'",
+            )
+        self.m, self.n, self.hidden, self.initialisation = m, n, hidden, initialisation
+        width = m if initialisation == "plain" else 2 * m
+        self.layers = nn.ModuleList(
+            [nn.Linear(width, hidden), nn.Linear(hidden, hidden), nn.Linear(hidden, hidden), nn.Linear(hidden, n)]
+        )
+        if initialisation == "residual" and start is not None:
+            self._start_at(start, sizes or [n])
+
+    @torch.no_grad()
+    def _start_at(self, start: Tensor, sizes: Sequence[int]) -> None:
+        for layer in self.layers[:3]:
+            nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+            nn.init.zeros_(layer.bias)
+        features = self._activations(das_dennis(self.m, 4).float())[-1]
+        length = features.square().sum(-1).mean().sqrt()
+        deviation = torch.cat([p.std(correction=0).expand(len(p)) for p in start.split(list(sizes))])
+        self.layers[3].weight.normal_().mul_(RESIDUAL_SCALE * deviation[:, None] / length)
+        self.layers[3].bias.copy_(start)
+
+    def options(self) -> dict[str, Any]:
+        return {"hidden": self.hidden, "initialisation": self.initialisation}
+
+    def _activations(self, rays: Tensor) -> list[Tensor]:
+        """The input of every layer: ``[e(r), h1, h2, z]``."""
+        if self.initialisation == "residual":
+            rays = torch.cat([(math.pi / 2 * rays).cos(), (math.pi / 2 * rays).sin()], dim=-1)
+        inputs = [rays]
+        for layer in self.layers[:2]:
+            inputs.append(torch.relu(layer(inputs[-1])))
+        return [*inputs, self.layers[2](inputs[-1])]
+
+    def forward(self, rays: Tensor) -> Tensor:
+        return self.layers[3](self._activations(rays)[-1])
+
+    @torch.no_grad()
+    def gram(self, rays: Tensor, grads: Tensor) -> Tensor:
+        """The Gram in hypernetwork space without its Jacobian.
+
+        At one ray the gradient of a layer is the outer product of ``delta`` and the layer's input ``h``, so
+
+            C_ij = sum over layers (1 + |h|^2) <delta_i, delta_j>
+
+        with ``delta = grads`` at the heads and back-propagated through the small trunk for the rest.
+        """
+        inputs = self._activations(rays)
+        delta, gram = grads, torch.zeros((), dtype=torch.float64, device=grads.device)
+        for index in (3, 2, 1, 0):
+            wide = delta.double()
+            square = 1 + inputs[index].double().square().sum(-1)
+            gram = gram + square[:, None, None] * (wide @ wide.transpose(1, 2))
+            if index:
+                delta = delta @ self.layers[index].weight
+            if index in (1, 2):  # these inputs came out of a ReLU
+                delta = delta * (inputs[index] > 0)[:, None]
+        return gram

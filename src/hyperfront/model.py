@@ -1,0 +1,213 @@
+"""The model of a whole Pareto front: a hypernetwork that writes the weights of a target."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from hyperfront import checkpoint
+from hyperfront.batches import Batch, map_tensors, split, to_device
+from hyperfront.errors import CheckpointError, HyperfrontError, ProblemError, TargetError, unknown_name
+from hyperfront.hypernets import KINDS, Hypernet
+from hyperfront.preferences import validate
+from hyperfront.target import Generate, Target
+
+
+class ParetoModel(nn.Module):
+    """A family of networks, one for every ray. Made by :func:`wrap`, trained by :func:`hyperfront.fit`.
+
+    ``record`` says how it was trained (convention of the rays, units of the losses, problem, solver); it is kept in
+    checkpoints, since rays mean nothing without it.
+    """
+
+    def __init__(self, target: Target, hypernet: nn.Module, objectives: Sequence[str]):
+        super().__init__()
+        self.target, self.hypernet = target, hypernet
+        self.objectives = tuple(objectives)
+        self.record: dict[str, Any] = {}
+
+    @property
+    def m(self) -> int:
+        return len(self.objectives)
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.hypernet.parameters()).device
+
+    def prepare(self, rays: Tensor | Sequence) -> Tensor:
+        """Checked rays ``[R, m]``, on the model's device and in its precision."""
+        first = next(self.hypernet.parameters())
+        return validate(rays, self.m, self.objectives).to(first)
+
+    def weights(self, rays: Tensor | Sequence) -> Tensor:
+        """The generated weights ``theta [R, n]`` at the rays ``[R, m]``, differentiable in the hypernetwork."""
+        return self.hypernet(self.prepare(rays))
+
+    def forward(self, x: Batch, rays: Tensor | Sequence, *, paired: bool = False) -> Any:
+        """Outputs ``[R, B, ...]`` of the networks at ``rays [R, m]`` on the batch ``x [B, ...]``.
+
+        ``x`` is what the module takes: one tensor, a tuple of positional or a dict of keyword arguments. With
+        ``paired``, ``rays [B, m]`` has one ray for each row and the outputs are ``[B, ...]``.
+        """
+        rays, x = self.prepare(rays), to_device(x, self.device)
+        theta = self.hypernet(rays)
+        if not paired:
+            return self.target.map(lambda network, x: network(x), theta, rays, x, split=False)
+        outputs = self.target.map(lambda network, x: network(x), theta, rays, split(x, len(rays)), split=True)
+        return map_tensors(lambda tensor: tensor.squeeze(1), outputs)
+
+    def at(self, ray: Tensor | Sequence) -> nn.Module:
+        """The network at one ray, as a plain module in evaluation mode that knows nothing of hyperfront."""
+        rays = self.prepare(ray)
+        if len(rays) != 1:
+            raise HyperfrontError("a plain module is for one ray", got=f"{len(rays)} rays", expected="1")
+        with torch.no_grad():
+            return self.target.plain(self.hypernet(rays)[0], rays[0])
+
+    def calibrate(self, inputs: Iterable[Batch]) -> None:
+        """Estimate BatchNorm statistics for all rays from batches of training inputs (``fit`` does it for you)."""
+        moved = (to_device(x, self.device) for x in inputs)
+        self.target.calibrate(lambda rays: self.hypernet(rays.to(self.device)), self.m, moved)
+
+    def summary(self) -> str:
+        """What is generated, what is trained directly, and how large it all is."""
+        count = {
+            role: sum(spec.size for spec in self.target.tensors if spec.role == role) for role in ("trained", "frozen")
+        }
+        own = sum(p.numel() for p in self.hypernet.parameters())
+        lines = [
+            f"{type(self.target.skeleton).__name__} as a function of rays over {', '.join(self.objectives)}",
+            f"  generated      {self.target.n:>12,} weights in {len(self.target.generated)} tensors",
+            f"  trained        {count['trained']:>12,} directly, shared by all rays",
+            f"  frozen         {count['frozen']:>12,}",
+            f"  hypernetwork   {own:>12,} parameters, {own / self.target.n:.1f} for each generated weight",
+        ]
+        if self.target.norms:
+            lines.append(f"  BatchNorm      {len(self.target.norms):>12} layers, statistics: {self.target.batchnorm}")
+        return "\n".join(lines)
+
+    # ---- files -----------------------------------------------------------------------------------------------
+
+    def document(self) -> dict[str, Any]:
+        """Everything but the numbers, as JSON: enough to rebuild the model around a module of the same shapes."""
+        known = isinstance(self.hypernet, Hypernet) and self.hypernet.kind in KINDS
+        return {
+            "objectives": list(self.objectives),
+            "hypernet": {"kind": self.hypernet.kind, **self.hypernet.options()} if known else None,
+            "target": {
+                "tensors": [asdict(spec) | {"shape": list(spec.shape)} for spec in self.target.tensors],
+                "batchnorm": self.target.batchnorm,
+            },
+            "record": self.record,
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to one safetensors file without code; :func:`hyperfront.load` reads it."""
+        checkpoint.write(Path(path), self.state_dict(), {"model": self.document()})
+
+
+def wrap(
+    module: nn.Module,
+    objectives: Sequence[str],
+    *,
+    hypernet: str | nn.Module = "mlp",
+    generate: Generate = "*",
+    rest: Literal["train", "freeze"] = "train",
+    batching: Literal["auto", "loop", "vmap"] = "auto",
+    batchnorm: Literal["grid", "batch", "shared"] = "grid",
+    **options: Any,
+) -> ParetoModel:
+    """Turn any ``nn.Module`` into a model of its whole Pareto front.
+
+    ``hypernet`` is the name of an architecture, with its ``options`` (for ``"mlp"``: ``hidden``, ``initialisation``),
+    or a module ``rays [R, m] -> theta [R, n]`` of your own. The other arguments are those of
+    :class:`hyperfront.target.Target`.
+
+    >>> model = wrap(nn.Linear(3, 1), objectives=["cost", "risk"], hidden=8)
+    >>> model(torch.zeros(5, 3), rays=[[0.5, 0.5], [0.9, 0.1]]).shape
+    torch.Size([2, 5, 1])
+    """
+    objectives = check_objectives(objectives)
+    target = Target(module, generate=generate, rest=rest, batching=batching, batchnorm=batchnorm)
+    if isinstance(hypernet, str):
+        if hypernet not in KINDS:
+            raise unknown_name("hypernetwork", hypernet, KINDS)
+        sizes = [spec.size for spec in target.generated]
+        try:
+            hypernet = KINDS[hypernet](len(objectives), target.n, start=target.start(), sizes=sizes, **options)
+        except TypeError as error:
+            raise HyperfrontError(f"the hypernetwork {hypernet!r} does not take these options", got=error) from None
+    elif options:
+        raise HyperfrontError("options belong to a hypernetwork given by name", got=sorted(options))
+    device = next(module.parameters()).device
+    model = ParetoModel(target, hypernet, objectives).to(device)
+    try:
+        shape = list(model.hypernet(torch.full((1, len(objectives)), 1 / len(objectives), device=device)).shape)
+    except (RuntimeError, TypeError, ValueError) as error:
+        shape = error
+    if shape != [1, target.n]:
+        raise TargetError(
+            "the hypernetwork does not generate the weights of this target",
+            got=shape,
+            expected=f"rays [R, {len(objectives)}] -> theta [R, {target.n}]",
+        )
+    return model
+
+
+def check_objectives(objectives: Sequence[str]) -> tuple[str, ...]:
+    """At least two different names."""
+    names = (objectives,) if isinstance(objectives, str) else tuple(objectives)
+    if len(names) < 2 or len(set(names)) != len(names) or not all(isinstance(name, str) for name in names):
+        raise ProblemError(
+            "a Pareto front needs at least two objectives with different names",
+            got=list(names),
+            expected='for example ["left", "right"]',
+            fix="with one objective there is no trade-off: train the module as usual" if len(names) == 1 else None,
+        )
+    return names
+
+
+def restore(
+    tensors: dict[str, Tensor], document: dict[str, Any], module: nn.Module, hypernet: nn.Module | None = None
+) -> ParetoModel:
+    """The model that :meth:`ParetoModel.document` describes, around ``module``, with the stored numbers."""
+    table = document["target"]["tensors"]
+    stored = {entry["name"]: tuple(entry["shape"]) for entry in table}
+    found = {name: tuple(t.shape) for name, t in [*module.named_parameters(), *module.named_buffers()]}
+    for name in [*stored, *found]:
+        if stored.get(name) != found.get(name):
+            raise CheckpointError(
+                "the target is not the one that the checkpoint was made with",
+                got=f"{name}: {found.get(name, 'no such tensor')}",
+                expected=f"{name}: {stored.get(name, 'no such tensor')}",
+                fix="pass a module with the same tensors as target=",
+            )
+    roles = {entry["name"]: entry["role"] for entry in table}
+    module_kind = document["hypernet"]
+    if hypernet is None and module_kind is None:
+        raise CheckpointError(
+            "the checkpoint was made with a hypernetwork of your own", fix="pass an instance of it as hypernet="
+        )
+    module = copy.deepcopy(module)
+    for name, parameter in module.named_parameters():
+        parameter.requires_grad_(roles[name] in ("generated", "trained"))
+    model = wrap(
+        module,
+        document["objectives"],
+        generate=lambda name, _: roles[name] == "generated",
+        batchnorm=document["target"]["batchnorm"],
+        **({"hypernet": hypernet} if hypernet is not None else {"hypernet": module_kind["kind"]} | _options(module_kind)),
+    )
+    model.record = document["record"]
+    checkpoint.load_into(model, tensors)
+    return model.eval()
+
+
+def _options(kind: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in kind.items() if key != "kind"}

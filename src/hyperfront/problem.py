@@ -1,0 +1,297 @@
+"""A problem: objectives by name, their units, a reference point, and the data they are measured on.
+
+:func:`supervised` is a problem with data; :func:`analytic` one without, whose target is the point itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from hyperfront.batches import Batch
+from hyperfront.errors import LossError, ProblemError
+from hyperfront.measures import Measure, as_measure
+from hyperfront.model import ParetoModel, check_objectives
+from hyperfront.sources import NoData, Source, as_source
+from hyperfront.target import Network
+
+
+@dataclass(frozen=True)
+class Units:
+    """What solvers and fronts see of objective ``j``: ``(value_j - ideal_j) / scale_j``, or
+    ``(ideal_j - value_j) / scale_j`` where it is maximised. Kept in the checkpoint."""
+
+    scale: tuple[float, ...]
+    ideal: tuple[float, ...]
+    maximise: tuple[bool, ...]
+
+    def apply(self, values: Tensor) -> Tensor:
+        """Values ``[..., m]`` of the objectives as losses ``[..., m]``."""
+        if self.trivial:
+            return values
+        sign = [-1.0 if flag else 1.0 for flag in self.maximise]
+        slope = [s / scale for s, scale in zip(sign, self.scale)]
+        return (values - values.new_tensor(self.ideal)) * values.new_tensor(slope)
+
+    @property
+    def trivial(self) -> bool:
+        return all(s == 1 for s in self.scale) and not any(self.ideal) and not any(self.maximise)
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The known front of an analytic problem."""
+
+    points: Tensor
+    """Points of the front, ``[K, m]``, dense enough to draw."""
+    hypervolume: float
+    """Exact, for the problem's reference point."""
+    distance: Callable[[Tensor], Tensor]
+    """Euclidean distance of losses ``[R, m]`` to the front, ``[R]``."""
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """One part of a problem's data: what :func:`hyperfront.evaluate` takes."""
+
+    name: str
+    problem: Problem
+    source: Source
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Made by :func:`supervised` or :func:`analytic`."""
+
+    objectives: tuple[str, ...]
+    reference: tuple[float, ...] | None
+    units: Units
+    measures: Mapping[str, Measure]
+    scores: Mapping[str, Measure]
+    sources: Mapping[str, Source]
+    inputs: Callable[[Batch], Batch]
+    function: Callable[[Tensor], Tensor] | None = None
+    truth: Truth | None = None
+    identity: Mapping[str, Any] | None = None
+    """``{"problem": name, "arguments": {...}}`` of a built-in problem, so that its runs load without a target."""
+    make_target: Callable[[], nn.Module] | None = None
+    notes: str = field(default="", repr=False)
+
+    @property
+    def m(self) -> int:
+        return len(self.objectives)
+
+    @property
+    def has_data(self) -> bool:
+        return self.function is None
+
+    def split(self, name: str) -> Split:
+        if name not in self.sources:
+            raise ProblemError(f"the problem has no {name} split", expected="one of " + ", ".join(self.sources))
+        return Split(name, self, self.sources[name])
+
+    @property
+    def train(self) -> Split:
+        return self.split("train")
+
+    @property
+    def val(self) -> Split:
+        return self.split("val")
+
+    @property
+    def test(self) -> Split:
+        return self.split("test")
+
+    def model(self, **options: Any) -> ParetoModel:
+        """The problem's own target, wrapped (see :func:`hyperfront.wrap` for the options)."""
+        from hyperfront.model import wrap
+
+        if self.make_target is None:
+            raise ProblemError("the problem has no target of its own", fix="hyperfront.wrap(your_module, objectives)")
+        return wrap(self.make_target(), self.objectives, **options)
+
+    def losses(self, network: Network, batch: Batch) -> Tensor:
+        """The losses ``[m]`` of one network on one batch, in the problem's units."""
+        output = network(self.inputs(batch))
+        if self.function is not None:
+            values = self.function(output)
+        else:
+            values = torch.stack([_scalar(name, f(output, batch)) for name, f in self.measures.items()])
+        if values.shape != (self.m,):
+            raise LossError(
+                "the objectives have the wrong shape",
+                got=list(values.shape),
+                expected=f"[{self.m}], one number for each of {', '.join(self.objectives)}",
+            )
+        return self.units.apply(values)
+
+
+def supervised(
+    train: Any,
+    val: Any = None,
+    test: Any = None,
+    *,
+    losses: Mapping[str, Measure | Callable[[Any, Batch], Tensor]],
+    reference: Sequence[float] | None = None,
+    scores: Mapping[str, Measure | Callable[[Any, Batch], Tensor]] | None = None,
+    inputs: Callable[[Batch], Batch] | None = None,
+    scale: Mapping[str, float] | None = None,
+    ideal: Mapping[str, float] | None = None,
+    maximise: Sequence[str] = (),
+) -> Problem:
+    """A problem with data.
+
+    A split is ``(x, y, ...)`` tensors, which are held on the device, or a ``DataLoader``. ``losses`` maps names to
+    functions ``f(output, batch) -> scalar``; the module is called on ``inputs(batch)``, by default the first entry of
+    the batch. ``scores`` are reported beside the losses and not trained. ``scale``, ``ideal`` and ``maximise`` change
+    the units in which solvers see an objective (:class:`Units`).
+
+    >>> x = torch.randn(64, 3)
+    >>> problem = supervised((x, x[:, :1], x[:, 1:2]), losses={
+    ...     "first": lambda output, batch: (output - batch[1]).square().mean(),
+    ...     "second": lambda output, batch: (output - batch[2]).square().mean()}, reference=(2, 2))
+    >>> problem.objectives
+    ('first', 'second')
+    """
+    objectives = check_objectives(tuple(losses))
+    given = {"train": train, "val": val, "test": test}
+    return Problem(
+        objectives=objectives,
+        reference=check_reference(reference, objectives),
+        units=_units(objectives, scale, ideal, maximise),
+        measures={name: as_measure(f) for name, f in losses.items()},
+        scores={name: as_measure(f) for name, f in (scores or {}).items()},
+        sources={name: as_source(data) for name, data in given.items() if data is not None},
+        inputs=inputs or _first,
+    )
+
+
+def analytic(
+    function: Callable[[Tensor], Tensor],
+    *,
+    variables: int,
+    objectives: Sequence[str] = ("l1", "l2"),
+    bounds: tuple[float, float] | tuple[Sequence[float], Sequence[float]] | None = None,
+    reference: Sequence[float] | None = None,
+    scale: Mapping[str, float] | None = None,
+    ideal: Mapping[str, float] | None = None,
+    maximise: Sequence[str] = (),
+    truth: Truth | None = None,
+    identity: Mapping[str, Any] | None = None,
+    notes: str = "",
+) -> Problem:
+    """A problem without data: ``function`` maps a point ``[variables]`` to its losses ``[m]``.
+
+    Train ``problem.model()``, whose target is the point itself. ``bounds = (lo, hi)`` keeps it in a box.
+
+    >>> problem = analytic(lambda x: torch.stack([x.square().sum(), (x - 1).square().sum()]), variables=3)
+    >>> problem.model().weights([0.5, 0.5]).shape
+    torch.Size([1, 3])
+    """
+    objectives = check_objectives(objectives)
+    source = NoData()
+    return Problem(
+        objectives=objectives,
+        reference=check_reference(reference, objectives),
+        units=_units(objectives, scale, ideal, maximise),
+        measures={},
+        scores={},
+        sources={"train": source, "val": source, "test": source},
+        inputs=lambda batch: (),
+        function=function,
+        truth=truth,
+        identity=identity,
+        make_target=lambda: Point(variables, bounds),
+        notes=notes,
+    )
+
+
+class Point(nn.Module):
+    """The target of an analytic problem: a point, in a box if there are bounds.
+
+    ``x = lo + (hi - lo) sin^2(z + pi/4)`` starts in the middle of the box at ``z = 0`` and reaches its faces, where a
+    sigmoid's gradient would have vanished and a clamp has none.
+
+    >>> Point(2, (0.0, 4.0))()
+    tensor([2., 2.], grad_fn=<AddBackward0>)
+    """
+
+    low: Tensor | None
+    width: Tensor | None
+
+    def __init__(self, variables: int, bounds: tuple | None = None):
+        super().__init__()
+        self.z = nn.Parameter(torch.zeros(variables))
+        low, high = (torch.as_tensor(b, dtype=torch.float32).expand(variables) for b in bounds or (0.0, 0.0))
+        self.register_buffer("low", low.clone() if bounds else None)
+        self.register_buffer("width", high - low if bounds else None)
+
+    def forward(self) -> Tensor:
+        if self.low is None or self.width is None:
+            return self.z
+        return self.low + self.width * torch.sin(self.z + math.pi / 4).square()
+
+
+def check_reference(reference: Sequence[float] | None, objectives: Sequence[str]) -> tuple[float, ...] | None:
+    """A finite number for each objective, or None."""
+    if reference is None:
+        return None
+    point = tuple(float(value) for value in reference)
+    if len(point) != len(objectives) or not all(map(math.isfinite, point)):
+        raise ProblemError(
+            "the reference point does not fit the objectives",
+            got=point,
+            expected=f"{len(objectives)} finite numbers, for {', '.join(objectives)}",
+        )
+    return point
+
+
+def _units(
+    objectives: tuple[str, ...],
+    scale: Mapping[str, float] | None,
+    ideal: Mapping[str, float] | None,
+    maximise: Sequence[str],
+) -> Units:
+    scale, ideal = dict(scale or {}), dict(ideal or {})
+    for name in [*scale, *ideal, *maximise]:
+        if name not in objectives:
+            raise ProblemError("units for an unknown objective", got=name, expected="one of " + ", ".join(objectives))
+    if any(not value > 0 for value in scale.values()):
+        raise ProblemError("a scale must be positive", got=scale)
+    missing = [name for name in maximise if name not in ideal]
+    if missing:
+        raise ProblemError(
+            f"{missing[0]} is maximised, but has no ideal value to measure the loss from",
+            expected=f"ideal={{{missing[0]!r}: the best value it can have}}",
+        )
+    return Units(
+        scale=tuple(float(scale.get(name, 1)) for name in objectives),
+        ideal=tuple(float(ideal.get(name, 0)) for name in objectives),
+        maximise=tuple(name in maximise for name in objectives),
+    )
+
+
+def _first(batch: Batch) -> Batch:
+    if not isinstance(batch, tuple | list):
+        raise ProblemError(
+            "a batch is no tuple, so it is not clear what the module takes",
+            got=type(batch).__name__,
+            fix="say it with supervised(..., inputs=lambda batch: ...)",
+        )
+    return batch[0]
+
+
+def _scalar(name: str, value: Any) -> Tensor:
+    if not isinstance(value, Tensor) or value.numel() != 1:
+        raise LossError(
+            f"the loss {name!r} is not a single number",
+            got=list(value.shape) if isinstance(value, Tensor) else type(value).__name__,
+            expected="a tensor with one element",
+            fix="reduce it, for example with .mean()",
+        )
+    return value.reshape(())

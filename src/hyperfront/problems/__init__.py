@@ -1,0 +1,67 @@
+"""Built-in problems by name, each with the settings that train it well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from hyperfront.errors import HyperfrontError, unknown_name
+from hyperfront.problem import Problem
+from hyperfront.problems import toys
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Settings for training PHN-EPO on a built-in problem; an epoch of an analytic problem has 100 steps."""
+
+    epochs: int = 30
+    rays_per_step: int = 16
+    lr: float = 1e-3
+    alpha: float = 0.2
+    hidden: int = 100
+    evaluation_rays: int = 25
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A built-in problem."""
+
+    make: Callable[..., Problem]
+    recipe: Recipe = field(default_factory=Recipe)
+
+    @property
+    def summary(self) -> str:
+        """The first line of the problem's documentation."""
+        return (self.make.__doc__ or "").strip().split("\n")[0]
+
+
+PROBLEMS: dict[str, Entry] = {
+    "fonseca": Entry(toys.fonseca),
+    "vlmop2": Entry(toys.vlmop2),
+    "zdt1": Entry(toys.zdt1),
+    "zdt2": Entry(toys.zdt2),
+    "zdt3": Entry(toys.zdt3),
+    "dtlz2": Entry(toys.dtlz2, Recipe(epochs=60, rays_per_step=64, alpha=1.0, evaluation_rays=45)),
+    "problem2": Entry(toys.problem2),
+}
+
+
+def entry(name: str) -> Entry:
+    """The built-in problem of that name, or an error that suggests the nearest one."""
+    if name not in PROBLEMS:
+        raise unknown_name("problem", name, PROBLEMS)
+    return PROBLEMS[name]
+
+
+def build(name: str, **arguments: Any) -> Problem:
+    """The problem ``name`` with ``arguments``.
+
+    >>> build("dtlz2", m=4).objectives
+    ('l1', 'l2', 'l3', 'l4')
+    """
+    make = entry(name).make
+    try:
+        return make(**arguments)
+    except TypeError as error:
+        raise HyperfrontError(f"the problem {name!r} does not take these arguments", got=error) from None

@@ -1,0 +1,119 @@
+"""A run is a folder: configuration, environment, metrics, checkpoints, front, pictures. Nothing in it is code."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from hyperfront import checkpoint
+from hyperfront.errors import CheckpointError, HyperfrontError
+from hyperfront.front import Front
+from hyperfront.model import ParetoModel, restore
+from hyperfront.problems import build
+
+
+class RunFolder:
+    """The files of a run."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.config, self.environment = path / "config.json", path / "environment.json"
+        self.metrics, self.front = path / "metrics.jsonl", path / "front.json"
+        self.last, self.best = path / "last.safetensors", path / "best.safetensors"
+
+    def create(self, config: dict[str, Any], environment: dict[str, Any]) -> None:
+        checkpoint.write_json(self.config, config)
+        checkpoint.write_json(self.environment, environment)
+
+    def read_config(self) -> dict[str, Any]:
+        return checkpoint.read_json(self.config)
+
+    def records(self) -> list[dict[str, Any]]:
+        """The metrics, one record for each epoch."""
+        from hyperfront.training.callbacks import read_records
+
+        return read_records(self.metrics)
+
+    def checkpoint(self, which: Literal["best", "last"] | None = None) -> Path:
+        """The checkpoint asked for; by default the best, or the last where nothing was selected."""
+        chosen = self.best if which == "best" or (which is None and self.best.exists()) else self.last
+        if not chosen.exists():
+            raise CheckpointError(
+                "the folder holds no checkpoint", got=self.path, expected=chosen.name, fix="check the path of the run"
+            )
+        return chosen
+
+    def tensors(self, which: Literal["best", "last"]) -> dict[str, Tensor]:
+        """The model's tensors in a checkpoint."""
+        return _model_tensors(checkpoint.read(self.checkpoint(which))[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What :func:`hyperfront.fit` returns."""
+
+    model: ParetoModel
+    front: Front | None
+    """The validation front of the model; None for a problem without validation data."""
+    history: list[dict[str, Any]]
+    """One record for each epoch, as in ``metrics.jsonl``."""
+    folder: RunFolder | None
+
+
+def load(
+    path: str | Path,
+    target: nn.Module | str | None = None,
+    *,
+    which: Literal["best", "last"] | None = None,
+    hypernet: nn.Module | None = None,
+    device: str | torch.device = "cpu",
+) -> ParetoModel:
+    """A trained model from a run folder or a checkpoint file.
+
+    Runs of built-in problems need no ``target``. Otherwise it is a module with the same tensors, or the name
+    ``"package.module:factory"`` of a function that makes one; nothing is imported unless you name it here.
+    """
+    path = Path(path)
+    file = RunFolder(path).checkpoint(which) if path.is_dir() else path
+    tensors, document = checkpoint.read(file)
+    try:
+        model = document["model"]
+        record = model["record"]
+        if target is None and "problem" not in record:
+            raise CheckpointError(
+                "the checkpoint holds numbers and no code, so the module must come from you",
+                got=f"{file} of no built-in problem",
+                fix='hyperfront.load(path, target=YourModule()) or target="package.module:factory"',
+            )
+        if target is None:
+            make = build(record["problem"], **record["arguments"]).make_target
+            module = make() if make else None
+        else:
+            module = _import(target) if isinstance(target, str) else target
+        if not isinstance(module, nn.Module):
+            raise HyperfrontError("the target is not a module", got=type(module).__name__, expected="an nn.Module")
+        return restore(_model_tensors(tensors), model, module, hypernet).to(device)
+    except (KeyError, TypeError) as error:
+        raise CheckpointError("the checkpoint lacks a part", got=f"{file}: {error!r}") from None
+
+
+def _model_tensors(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Without the training state, and without the prefix that tells it apart."""
+    if any(name.startswith("model.") for name in tensors):
+        return {name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")}
+    return tensors
+
+
+def _import(name: str) -> Any:
+    module, _, attribute = name.partition(":")
+    try:
+        return getattr(importlib.import_module(module), attribute)()
+    except (ImportError, AttributeError, ValueError) as error:
+        raise HyperfrontError(
+            "the target cannot be imported", got=f"{name!r}: {error}", expected='"package.module:factory"'
+        ) from None

@@ -1,0 +1,122 @@
+"""Where batches come from: tensors held on the device, a loader of the user's, or nowhere (analytic problems)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from hyperfront.batches import Batch, map_tensors, row_range, rows, take, tensors, to_device
+from hyperfront.errors import ProblemError
+
+
+class Source(Protocol):
+    """Batches for training and for evaluation."""
+
+    exact: bool
+    """Whether an epoch can be resumed in the middle: its order depends on the generator alone."""
+
+    def steps(self, batch_size: int) -> int:
+        """Training steps in an epoch; a last partial batch is dropped."""
+        ...
+
+    def epoch(self, batch_size: int, generator: torch.Generator, device: torch.device, skip: int) -> Iterator[Batch]:
+        """The training batches of one epoch, without the first ``skip``."""
+        ...
+
+    def batches(self, batch_size: int, device: torch.device) -> Iterator[Batch]:
+        """All rows, in order."""
+        ...
+
+
+class TensorSource:
+    """Tensors ``[N, ...]`` in memory; moved to the device once, shuffled there by a permutation drawn on the CPU."""
+
+    exact = True
+
+    def __init__(self, data: Batch):
+        self.data, self.rows = data, rows(data)
+
+    def steps(self, batch_size: int) -> int:
+        if batch_size > self.rows:
+            raise ProblemError(
+                "a batch is larger than the data", got=f"batch_size = {batch_size}", expected=f"<= {self.rows} rows"
+            )
+        return self.rows // batch_size
+
+    def _on(self, device: torch.device) -> Batch:
+        if any(tensor.device != device for tensor in tensors(self.data)):
+            self.data = to_device(self.data, device)
+        return self.data
+
+    def epoch(self, batch_size: int, generator: torch.Generator, device: torch.device, skip: int) -> Iterator[Batch]:
+        data, order = self._on(device), torch.randperm(self.rows, generator=generator).to(device)
+        for step in range(skip, self.steps(batch_size)):
+            yield take(data, order[step * batch_size : (step + 1) * batch_size])
+
+    def batches(self, batch_size: int, device: torch.device) -> Iterator[Batch]:
+        data = self._on(device)
+        for start in range(0, self.rows, batch_size):
+            yield row_range(data, start, start + batch_size)
+
+
+class LoaderSource:
+    """Any sized iterable of batches, such as a ``DataLoader``; it keeps its own batch size and shuffling."""
+
+    exact = False
+
+    def __init__(self, loader: Iterable[Batch]):
+        self.loader: Any = loader
+        size = getattr(loader, "batch_size", None)
+        dataset = getattr(loader, "dataset", None)
+        self.batch_size = size if isinstance(size, int) and hasattr(dataset, "__len__") else None
+
+    def steps(self, batch_size: int) -> int:
+        return len(self.loader.dataset) // self.batch_size if self.batch_size else len(self.loader)
+
+    def epoch(self, batch_size: int, generator: torch.Generator, device: torch.device, skip: int) -> Iterator[Batch]:
+        for batch in self.batches(batch_size, device):
+            if not self.batch_size or rows(batch) == self.batch_size:  # a last partial batch is dropped
+                yield batch
+
+    def batches(self, batch_size: int, device: torch.device) -> Iterator[Batch]:
+        for batch in self.loader:
+            yield to_device(map_tensors(lambda t: t, batch), device)
+
+
+@dataclass(frozen=True)
+class NoData:
+    """An analytic problem: batches are empty, and an epoch is a fixed number of steps."""
+
+    steps_per_epoch: int = 100
+    exact = True
+
+    def steps(self, batch_size: int) -> int:
+        return self.steps_per_epoch
+
+    def epoch(self, batch_size: int, generator: torch.Generator, device: torch.device, skip: int) -> Iterator[Batch]:
+        yield from ((),) * (self.steps_per_epoch - skip)
+
+    def batches(self, batch_size: int, device: torch.device) -> Iterator[Batch]:
+        yield ()
+
+
+def as_source(data: Any) -> Source:
+    """The source for what a user passes as a split."""
+    if isinstance(data, TensorSource | LoaderSource | NoData):
+        return data
+    if isinstance(data, torch.utils.data.TensorDataset):
+        return TensorSource(data.tensors)
+    if isinstance(data, Tensor | tuple | dict) and tensors(data):
+        return TensorSource(data)
+    if isinstance(data, Iterable) and hasattr(data, "__len__") and not isinstance(data, str | dict):
+        return LoaderSource(data)
+    raise ProblemError(
+        "a split must be tensors or a sized iterable of batches",
+        got=type(data).__name__,
+        expected="(x, y, ...) tensors, a dict of tensors, a TensorDataset, a DataLoader or a list of batches",
+        fix="put a map-style Dataset into torch.utils.data.DataLoader(dataset, batch_size=..., shuffle=True)",
+    )

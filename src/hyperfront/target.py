@@ -1,0 +1,328 @@
+"""The target: any ``nn.Module`` as a function of generated weights ``theta``.
+
+A :class:`Target` keeps a private copy of the module and calls it through ``torch.func.functional_call``, which also
+keeps tied weights tied. Every floating-point parameter is *generated* by the hypernetwork, *trained* directly (shared
+by all rays) or *frozen*; ``theta [n]`` is the generated ones laid end to end.
+
+BatchNorm normalises by the current ray's batch while training. For prediction it needs statistics that do not depend
+on the batch but do depend on the ray: :meth:`Target.calibrate` estimates them on a grid of rays from training samples,
+and a ray between grid points gets their interpolation (``batchnorm="grid"``). For parity with other codes, ``"batch"``
+always uses the batch's statistics and ``"shared"`` one running average for all rays.
+"""
+
+from __future__ import annotations
+
+import copy
+import fnmatch
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.instancenorm import _InstanceNorm
+
+from hyperfront.batches import Batch, arguments, map_tensors
+from hyperfront.errors import TargetError
+from hyperfront.preferences import das_dennis, interpolation
+
+Generate = str | Sequence[str] | Callable[[str, nn.Parameter], bool]
+Role = Literal["generated", "trained", "frozen", "buffer"]
+Network = Callable[[Batch], Any]
+
+# Modules that vmap makes slower on a CPU (convolution, pooling: measured 2.5 times) or cannot batch (recurrence, fused
+# attention). Everything else, above all linear layers, gains from it.
+_LOOP_ON_CPU = (nn.modules.conv._ConvNd, nn.modules.pooling._MaxPoolNd, nn.modules.pooling._AvgPoolNd)
+_LOOP_ALWAYS = (nn.RNNBase, nn.RNNCellBase, nn.MultiheadAttention)
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """One tensor of the module: what it is called, how large it is, and where its values come from."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    role: Role
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+
+class Target(nn.Module):
+    """``module`` as a function of ``theta``.
+
+    ``generate`` chooses the generated tensors: a pattern (``"head.*"``), several, or a predicate of name and parameter.
+    Parameters that do not require gradients are frozen; the other ones left over are trained directly or frozen, as
+    ``rest`` says. ``batching`` runs several rays by ``"loop"`` or ``"vmap"``; ``"auto"`` knows which is faster.
+
+    >>> target = Target(nn.Linear(3, 2))
+    >>> target.n
+    8
+    """
+
+    statistics: Tensor
+
+    def __init__(
+        self,
+        module: nn.Module,
+        *,
+        generate: Generate = "*",
+        rest: Literal["train", "freeze"] = "train",
+        batching: Literal["auto", "loop", "vmap"] = "auto",
+        batchnorm: Literal["grid", "batch", "shared"] = "grid",
+    ):
+        super().__init__()
+        _check_choice("rest", rest, ("train", "freeze"))
+        _check_choice("batching", batching, ("auto", "loop", "vmap"))
+        _check_choice("batchnorm", batchnorm, ("grid", "batch", "shared"))
+        skeleton = copy.deepcopy(module)
+        object.__setattr__(self, "skeleton", skeleton)  # not registered: its parameters are not ours to train
+        self.batching, self.batchnorm, self._vmap_fails = batching, batchnorm, False
+        self.tensors = _table(skeleton, generate, rest)
+        self.generated = [spec for spec in self.tensors if spec.role == "generated"]
+        self.n = sum(spec.size for spec in self.generated)
+        self._register_shared()
+        self._prepare_normalisation()
+        self.train(module.training)
+
+    skeleton: nn.Module
+
+    def _register_shared(self) -> None:
+        """Own the trained parameters, and the frozen ones and buffers, under names without dots."""
+        everything = {**dict(self.skeleton.named_parameters()), **dict(self.skeleton.named_buffers())}
+        self.trained = nn.ParameterDict()
+        for spec in self.tensors:
+            value = everything[spec.name].detach().clone()
+            if spec.role == "trained":
+                self.trained[_flat(spec.name)] = nn.Parameter(value)
+            elif spec.role in ("frozen", "buffer"):
+                self.register_buffer(_flat(spec.name), value)
+
+    def _prepare_normalisation(self) -> None:
+        """Make BatchNorm use the batch in training and whatever statistics it is handed in evaluation."""
+        self.norms: dict[str, _BatchNorm] = {}
+        for name, layer in self.skeleton.named_modules():
+            if isinstance(layer, _InstanceNorm) and layer.track_running_stats and self.batchnorm != "shared":
+                layer.track_running_stats = False  # the instance's own statistics are batch-independent already
+            elif isinstance(layer, _BatchNorm) and layer.running_mean is not None and self.batchnorm != "shared":
+                layer.track_running_stats = False  # no running averages: they would mix the rays
+                self.norms[name] = layer
+        width = 2 * sum(layer.num_features for layer in self.norms.values()) if self.batchnorm == "grid" else 0
+        self.register_buffer("statistics", torch.zeros(0, width))  # [grid rays, width], empty until calibrated
+
+    def train(self, mode: bool = True) -> Target:
+        super().train(mode)
+        self.skeleton.train(mode)
+        if self.batchnorm == "batch":
+            for layer in self.norms.values():
+                layer.train()
+        return self
+
+    # ---- from theta to tensors -------------------------------------------------------------------------------
+
+    def start(self) -> Tensor:
+        """``theta [n]`` of the module as it was given: its own initialisation."""
+        values = dict(self.skeleton.named_parameters())
+        return torch.cat([values[spec.name].detach().flatten().float() for spec in self.generated])
+
+    def unpack(self, theta: Tensor) -> dict[str, Tensor]:
+        """``theta [n]`` as named tensors."""
+        parts = theta.split([spec.size for spec in self.generated])
+        return {
+            spec.name: part.view(spec.shape).to(getattr(torch, spec.dtype)) for spec, part in zip(self.generated, parts)
+        }
+
+    def shared(self) -> dict[str, Tensor]:
+        """The tensors that all rays have in common."""
+        return {
+            spec.name: self.trained[_flat(spec.name)] if spec.role == "trained" else getattr(self, _flat(spec.name))
+            for spec in self.tensors
+            if spec.role != "generated"
+        }
+
+    def call(self, theta: Tensor, statistics: Tensor, x: Batch) -> Any:
+        """The module's output on ``x`` with the weights ``theta [n]`` and the BatchNorm ``statistics [width]``."""
+        values = self.shared() | self.unpack(theta)
+        if statistics.numel():
+            values |= self._unpack_statistics(statistics)
+        args, kwargs = arguments(x)
+        return functional_call(self.skeleton, values, args, kwargs)
+
+    # ---- several rays ----------------------------------------------------------------------------------------
+
+    def map(
+        self, function: Callable[[Network, Batch], Any], theta: Tensor, rays: Tensor, batch: Batch, *, split: bool
+    ) -> Any:
+        """``function(network_r, batch_r)`` for every ray ``r``, stacked along a new first dimension.
+
+        ``network_r`` is the module with the weights ``theta[r]``. With ``split`` the tensors of ``batch`` have one part
+        for each ray, ``[R, ...]``; without, all rays see the same batch.
+        """
+        statistics = self.statistics_at(rays) if self._uses_statistics() else theta.new_zeros(len(theta), 0)
+
+        def one(theta: Tensor, statistics: Tensor, batch: Batch) -> Any:
+            return function(lambda x: self.call(theta, statistics, x), batch)
+
+        def loop() -> Any:
+            parts = (map_tensors(lambda t: t[r], batch) if split else batch for r in range(len(theta)))  # noqa: B023
+            return _stack([one(*items) for items in zip(theta, statistics, parts)])
+
+        if not self._wants_vmap(theta):
+            return loop()
+        batched = torch.vmap(one, in_dims=(0, 0, 0 if split else None), randomness="different")
+        if self.batching == "vmap":
+            return batched(theta, statistics, batch)
+        try:
+            return batched(theta, statistics, batch)
+        except (RuntimeError, ValueError, NotImplementedError):
+            result = loop()  # if this fails too, its error is the module's own and the one to show
+            self._vmap_fails = True
+            return result
+
+    def _wants_vmap(self, theta: Tensor) -> bool:
+        if self.batching != "auto":
+            return self.batching == "vmap"
+        slow = _LOOP_ALWAYS + (_LOOP_ON_CPU if theta.device.type == "cpu" else ())
+        running = self.batchnorm == "shared" and self.training  # running averages are updated in place
+        return not (
+            len(theta) == 1 or self._vmap_fails or running or any(isinstance(m, slow) for m in self.skeleton.modules())
+        )
+
+    # ---- BatchNorm -------------------------------------------------------------------------------------------
+
+    def _uses_statistics(self) -> bool:
+        return bool(self.norms) and self.batchnorm == "grid" and not self.training
+
+    def grid(self, m: int) -> int:
+        """Partitions of the ray grid on which statistics are kept: the finest with at most 32 rays."""
+        return max(itertools.takewhile(lambda h: math.comb(h + m - 1, m - 1) <= 32, range(1, 17)), default=1)
+
+    def statistics_at(self, rays: Tensor) -> Tensor:
+        """BatchNorm statistics ``[R, width]`` at the rays, interpolated between grid rays."""
+        if not len(self.statistics):
+            raise TargetError(
+                "the BatchNorm statistics of this model were never estimated",
+                got="a module with BatchNorm, in evaluation mode, outside hyperfront.fit",
+                expected="statistics on a grid of rays",
+                fix="call model.calibrate(inputs) with some batches of training inputs",
+            )
+        return interpolation(rays, self.grid(rays.shape[-1])).to(self.statistics) @ self.statistics
+
+    @torch.no_grad()
+    def calibrate(self, weights: Callable[[Tensor], Tensor], m: int, inputs: Iterable[Batch]) -> None:
+        """Estimate the statistics on the ray grid: mean and variance of every BatchNorm's input over ``inputs``."""
+        if not self.norms or self.batchnorm != "grid":
+            return
+        inputs = list(inputs)
+        grid = das_dennis(m, self.grid(m)).to(self.statistics)
+        mode = self.training
+        self.eval()  # dropout rests, only BatchNorm looks at the batch
+        for layer in self.norms.values():
+            layer.train()
+        try:
+            self.statistics = torch.stack([self._measure(weights(ray[None])[0], inputs) for ray in grid])
+        finally:
+            self.train(mode)
+
+    def _measure(self, theta: Tensor, inputs: list[Batch]) -> Tensor:
+        moments = {name: torch.zeros(3, layer.num_features).double() for name, layer in self.norms.items()}
+
+        def record(name: str) -> Callable:
+            def hook(layer: nn.Module, args: tuple[Tensor]) -> None:
+                x = args[0].detach().double().transpose(0, 1).flatten(1)  # [features, everything else]
+                update = torch.stack([torch.full_like(x[:, 0], x.shape[1]), x.sum(1), x.square().sum(1)])
+                moments[name] = moments[name].to(x.device) + update
+
+            return hook
+
+        hooks = [layer.register_forward_pre_hook(record(name)) for name, layer in self.norms.items()]
+        try:
+            for x in inputs:
+                self.call(theta, theta.new_zeros(0), x)
+        finally:
+            for handle in hooks:
+                handle.remove()
+        found = []
+        for count, total, square in moments.values():
+            mean = total / count
+            variance = (square / count - mean.square()).clamp_min(0) * count / (count - 1).clamp_min(1)
+            found += [mean, variance]
+        return torch.cat(found).to(self.statistics)
+
+    def _unpack_statistics(self, statistics: Tensor) -> dict[str, Tensor]:
+        sizes = [layer.num_features for layer in self.norms.values() for _ in range(2)]
+        names = [f"{name}.{part}" for name in self.norms for part in ("running_mean", "running_var")]
+        return dict(zip((name.removeprefix(".") for name in names), statistics.split(sizes)))
+
+    # ---- a plain module --------------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def plain(self, theta: Tensor, ray: Tensor) -> nn.Module:
+        """The module itself with ``theta`` and the ray's statistics written into it: no trace of this package."""
+        module = copy.deepcopy(self.skeleton)
+        values = self.shared() | self.unpack(theta)
+        if self.norms and self.batchnorm == "grid":
+            values |= self._unpack_statistics(self.statistics_at(ray[None])[0])
+        own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+        for name, value in values.items():
+            own[name].copy_(value)  # in place, so that tied weights stay tied
+        for name in self.norms:
+            layer = module.get_submodule(name)
+            layer.track_running_stats = self.batchnorm == "grid"
+            if self.batchnorm == "batch":
+                layer.running_mean = layer.running_var = layer.num_batches_tracked = None
+        return module.to(theta.device).eval()
+
+
+def _table(module: nn.Module, generate: Generate, rest: str) -> tuple[TensorSpec, ...]:
+    """The role of every tensor of the module."""
+    parameters = dict(module.named_parameters())
+    if not parameters:
+        raise TargetError(
+            "the target has no parameters, so there is nothing to generate",
+            got=type(module).__name__,
+            expected="an nn.Module with at least one floating-point parameter",
+        )
+    lazy = [name for name, p in parameters.items() if isinstance(p, nn.parameter.UninitializedParameter)]
+    if lazy:
+        raise TargetError(
+            "the target has uninitialised (lazy) parameters", got=lazy[0], fix="run the module once before wrapping it"
+        )
+    patterns = [generate] if isinstance(generate, str) else generate
+
+    def role(name: str, parameter: nn.Parameter) -> Role:
+        chosen = patterns(name, parameter) if callable(patterns) else any(fnmatch.fnmatch(name, p) for p in patterns)
+        if chosen and parameter.is_floating_point() and parameter.requires_grad:
+            return "generated"
+        return "trained" if rest == "train" and parameter.requires_grad else "frozen"
+
+    def spec(name: str, tensor: Tensor, role: Role) -> TensorSpec:
+        return TensorSpec(name, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), role)
+
+    table = [spec(name, parameter, role(name, parameter)) for name, parameter in parameters.items()]
+    if not any(entry.role == "generated" for entry in table):
+        raise TargetError(
+            "no parameter of the target is generated",
+            got=f"generate = {generate!r}",
+            expected="a pattern that matches a parameter with requires_grad: " + ", ".join(parameters),
+        )
+    return tuple(table + [spec(name, buffer, "buffer") for name, buffer in module.named_buffers()])
+
+
+def _flat(name: str) -> str:
+    return "tensor:" + name.replace(".", "/")  # registered names cannot hold dots
+
+
+def _stack(results: list[Any]) -> Any:
+    return map_tensors(lambda *tensors: torch.stack(tensors), *results)
+
+
+def _check_choice(what: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise TargetError(f"no such choice for {what}", got=repr(value), expected="one of " + ", ".join(choices))

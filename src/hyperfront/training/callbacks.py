@@ -1,0 +1,118 @@
+"""What happens beside the training: progress, logs. A callback overrides what it needs."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from hyperfront.errors import CheckpointError, HyperfrontError
+
+
+class Callback:
+    """Called by :func:`hyperfront.fit`; every method does nothing by default.
+
+    ``record`` is a dict with ``epoch`` (from 1), ``step`` (since the start), ``losses`` by objective, ``status`` (how
+    many rays were solved how), ``lr``, ``seconds`` and, on validated epochs, ``validation``.
+    """
+
+    def started(self, *, epochs: int, steps: int, epoch: int, step: int) -> None:
+        """Before the first step, at ``epoch`` and ``step`` of ``epochs`` with ``steps`` each (not 0 when resumed)."""
+
+    def stepped(self) -> None:
+        """After each step."""
+
+    def epoch_ended(self, record: dict[str, Any]) -> None:
+        """After each epoch."""
+
+    def finished(self) -> None:
+        """At the end, also after an error or an interruption."""
+
+
+class Progress(Callback):
+    """A progress bar with losses, hypervolume, uniformity and solver fallbacks; silent where there is no terminal."""
+
+    def started(self, *, epochs: int, steps: int, epoch: int, step: int) -> None:
+        from tqdm.auto import tqdm
+
+        done = epoch * steps + step
+        self.bar = tqdm(total=epochs * steps, initial=done, unit="step", disable=None, dynamic_ncols=True)
+
+    def stepped(self) -> None:
+        self.bar.update()
+
+    def epoch_ended(self, record: dict[str, Any]) -> None:
+        shown = {name: f"{value:.3f}" for name, value in record["losses"].items()}
+        validation = record.get("validation") or {}
+        if validation.get("hypervolume") is not None:
+            shown["HV"] = f"{validation['hypervolume']:.4f}"
+        if validation:
+            shown["uniformity"] = f"{validation['uniformity']:.4f}"
+        fallbacks = record["status"].get("relaxed", 0) + record["status"].get("min_norm", 0)
+        if fallbacks:
+            shown["fallbacks"] = str(fallbacks)
+        self.bar.set_postfix(shown, refresh=False)
+
+    def finished(self) -> None:
+        self.bar.close()
+
+
+class JsonLines(Callback):
+    """One JSON object for each epoch, appended to a file that is cut back to the checkpoint on resume."""
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+
+    def started(self, *, epochs: int, steps: int, epoch: int, step: int) -> None:
+        kept = [record for record in read_records(self.path) if record["epoch"] <= epoch]
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.write_text("".join(json.dumps(record) + "\n" for record in kept))
+        except OSError as error:
+            raise CheckpointError("cannot write the log", got=f"{self.path}: {error.strerror}") from error
+
+    def epoch_ended(self, record: dict[str, Any]) -> None:
+        with self.path.open("a") as file:
+            file.write(json.dumps(record) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def read_records(path: Path) -> list[dict[str, Any]]:
+    """The records of a log; a last line that was cut off by a crash is left out."""
+    if not path.exists():
+        return []
+    records = []
+    for line in path.read_text().splitlines():
+        try:
+            records.append(json.loads(line))
+        except ValueError:
+            break
+    return records
+
+
+class TensorBoard(Callback):
+    """Losses, hypervolume, uniformity and statuses as TensorBoard scalars in ``folder``."""
+
+    def __init__(self, folder: str | Path):
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise HyperfrontError("TensorBoard is not installed", fix="pip install 'hyperfront[log]'") from None
+        self.make_writer = lambda step: SummaryWriter(str(folder), purge_step=step)
+
+    def started(self, *, epochs: int, steps: int, epoch: int, step: int) -> None:
+        self.writer = self.make_writer(epoch * steps + step + 1)
+
+    def epoch_ended(self, record: dict[str, Any]) -> None:
+        validation = record.get("validation") or {}
+        scalars = {f"loss/{name}": value for name, value in record["losses"].items()}
+        scalars |= {f"status/{name}": value for name, value in record["status"].items()}
+        scalars |= {f"validation/{key}": validation.get(key) for key in ("hypervolume", "uniformity")}
+        for name, value in {**scalars, "lr": record["lr"]}.items():
+            if value is not None:
+                self.writer.add_scalar(name, value, record["step"])
+
+    def finished(self) -> None:
+        self.writer.close()

@@ -1,0 +1,87 @@
+"""What a run writes down before its first step: the resolved configuration and the environment."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import subprocess
+from dataclasses import asdict, is_dataclass
+from importlib import metadata
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hyperfront.errors import CheckpointError
+
+
+def describe(thing: Any) -> Any:
+    """``thing`` as JSON: dataclasses by name and fields, functions by where they are defined."""
+    if thing is None or isinstance(thing, bool | int | float | str):
+        return thing
+    if isinstance(thing, Tensor):
+        return thing.tolist()
+    if isinstance(thing, dict):
+        return {str(key): describe(value) for key, value in thing.items()}
+    if isinstance(thing, list | tuple):
+        return [describe(value) for value in thing]
+    if is_dataclass(thing) and not isinstance(thing, type):
+        fields = {name: describe(value) for name, value in _shallow(thing).items()}
+        return {"name": type(thing).__name__, **fields}
+    if isinstance(thing, functools.partial):
+        return {"name": describe(thing.func), "arguments": describe(list(thing.args)), **describe(thing.keywords)}
+    if callable(thing):
+        return f"{getattr(thing, '__module__', '?')}:{getattr(thing, '__qualname__', type(thing).__qualname__)}"
+    return type(thing).__name__
+
+
+def _shallow(thing: Any) -> dict[str, Any]:
+    return {name: getattr(thing, name) for name in type(thing).__dataclass_fields__}
+
+
+def compare(stored: dict[str, Any], asked: dict[str, Any]) -> None:
+    """An error that lists what differs, if a run would be resumed with another configuration."""
+    different = [key for key in sorted(stored.keys() | asked.keys()) if stored.get(key) != asked.get(key)]
+    if different:
+        raise CheckpointError(
+            "the run in this folder has another configuration",
+            got="; ".join(f"{key} = {asked.get(key)}" for key in different),
+            expected="; ".join(f"{key} = {stored.get(key)}" for key in different),
+            fix="resume with the same settings, or start a new run in another folder",
+        )
+
+
+def environment(device: torch.device) -> dict[str, Any]:
+    """Versions, machine and git state, for whoever reads the run later."""
+    return {
+        "hyperfront": _version("hyperfront"),
+        "torch": torch.__version__,
+        "numpy": _version("numpy"),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or "cpu",
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "git": _git(),
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _git() -> str | None:
+    """The commit of the working directory, marked if there are changes; None outside a repository."""
+    try:
+        command = ["git", "describe", "--always", "--dirty", "--abbrev=40"]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=5).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def units(problem: Any) -> dict[str, Any]:
+    return {key: list(value) for key, value in asdict(problem.units).items()}

@@ -1,0 +1,76 @@
+"""All that a training run needs to go on exactly where it stopped, as one checkpoint file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hyperfront import checkpoint
+from hyperfront.errors import CheckpointError
+from hyperfront.model import ParetoModel
+from hyperfront.training.step import Step
+
+
+@dataclass
+class Position:
+    """Where a run is: the next step to take is ``step`` of ``epoch``, both from 0."""
+
+    epoch: int = 0
+    step: int = 0
+    best: float | None = None
+    """The largest validation hypervolume so far."""
+    stale: int = 0
+    """Validations since then."""
+    sums: Tensor = field(default_factory=lambda: torch.zeros(0))
+    """Losses added up over the epoch so far, ``[m]``."""
+    statuses: Tensor = field(default_factory=lambda: torch.zeros(5, dtype=torch.long))
+    """How many rays of the epoch were solved how, ``[5]``."""
+
+
+class TrainingState:
+    """Model, optimiser, schedule, running mean, random numbers and position."""
+
+    def __init__(
+        self,
+        model: ParetoModel,
+        step: Step,
+        optimizer: torch.optim.Optimizer,
+        schedule: torch.optim.lr_scheduler.LRScheduler,
+    ):
+        self.model, self.step, self.optimizer, self.schedule = model, step, optimizer, schedule
+        self.position = Position(sums=torch.zeros(model.m, dtype=torch.float64))
+
+    def save(self, path: Path) -> None:
+        tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
+        extra: dict[str, Tensor] = {}
+        random = {"cpu": torch.get_rng_state()}
+        if self.model.device.type == "cuda":
+            random["cuda"] = torch.cuda.get_rng_state(self.model.device)
+        state = {
+            "optimizer": self.optimizer.state_dict(),
+            "schedule": self.schedule.state_dict(),
+            "mean": self.step.mean,
+            "random": random,
+            "position": vars(self.position),
+        }
+        tree = checkpoint.pack(state, "training", extra)
+        checkpoint.write(path, tensors | extra, {"model": self.model.document(), "training": tree})
+
+    def load(self, path: Path) -> None:
+        tensors, document = checkpoint.read(path)
+        if "training" not in document:
+            raise CheckpointError("the checkpoint holds a model but no training state", got=path)
+        model = {n.removeprefix("model."): t for n, t in tensors.items() if n.startswith("model.")}
+        checkpoint.load_into(self.model, model)
+        state: dict[str, Any] = checkpoint.unpack(document["training"], tensors)
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.schedule.load_state_dict(state["schedule"])
+        self.step.mean = state["mean"].to(self.model.device)
+        self.position = Position(**state["position"])
+        torch.set_rng_state(state["random"]["cpu"])
+        if "cuda" in state["random"] and self.model.device.type == "cuda":
+            torch.cuda.set_rng_state(state["random"]["cuda"], self.model.device)

@@ -1,0 +1,176 @@
+"""Algorithm 1 of the paper: one training step, for any solver.
+
+    theta   = hypernet(rays)                          [R, n], with graph
+    losses  = losses of the target at theta           [R, m]
+    grads   = d losses_j / d theta                    only where the solver needs their Gram matrix
+    weights = solver(losses, rays, gram)              [R, m]
+    theta.backward(sum_j weights_j grads_j / R)       one backward pass through the hypernetwork
+
+So EPO costs ``m`` backward passes through the *target* and one through the hypernetwork, never ``m`` of those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from hyperfront import batches
+from hyperfront.batches import Batch
+from hyperfront.errors import LossError
+from hyperfront.model import ParetoModel
+from hyperfront.problem import Problem
+from hyperfront.solvers import Solver, Status
+from hyperfront.target import Network
+
+FLOOR = 1e-8
+"""A loss below this share of its running mean is lifted to it, where the solver needs positive losses."""
+
+
+class StepResult(NamedTuple):
+    """What a step found: ``losses [R, m]``, ``weights [R, m]``, ``status`` uint8 ``[R]``."""
+
+    losses: Tensor
+    weights: Tensor
+    status: Tensor
+
+
+def backward(
+    model: ParetoModel, rays: Tensor, losses: Callable[[Network], Tensor], *, solver: Solver
+) -> StepResult:
+    """Put the gradient of one step into ``.grad`` of the model's parameters: ``loss.backward()`` for your own loop.
+
+    ``losses(network)`` returns the ``m`` losses of one network, which is called like your module.
+
+    >>> import hyperfront as hf
+    >>> model = hf.wrap(torch.nn.Linear(1, 1), ["small", "large"])
+    >>> x = torch.ones(4, 1)
+    >>> rays = model.prepare([0.5, 0.5])
+    >>> result = backward(model, rays, lambda net: torch.stack([net(x).square().mean(), (net(x) - 1).square().mean()]),
+    ...                   solver=hf.LS())
+    >>> result.losses.shape
+    torch.Size([1, 2])
+    """
+    return _backward(model, rays, lambda network, _: _stacked(losses(network)), (), split=False, solver=solver)
+
+
+class Step:
+    """The step of a problem: draws nothing, updates nothing but ``.grad`` and its running mean of the losses.
+
+    A batch is split among the rays of the step, or with ``share_batch`` seen by all of them.
+    """
+
+    def __init__(self, model: ParetoModel, problem: Problem, solver: Solver, *, share_batch: bool = False):
+        self.model, self.problem, self.solver = model, problem, solver
+        self.split = problem.has_data and not share_batch
+        self.mean = torch.zeros(problem.m, dtype=torch.float64, device=model.device)
+        """Running mean ``[m]`` of the losses, the scale for :data:`FLOOR`; 0 before the first step."""
+
+    def __call__(self, rays: Tensor, batch: Batch) -> StepResult:
+        batch = batches.split(batch, len(rays)) if self.split else batch
+        result = _backward(
+            self.model, rays, self.problem.losses, batch, split=self.split, solver=self.solver, floor=FLOOR * self.mean
+        )
+        now = result.losses.detach().double().mean(0)
+        self.mean = torch.where(self.mean > 0, 0.99 * self.mean + 0.01 * now, now)
+        return result
+
+
+def _backward(
+    model: ParetoModel,
+    rays: Tensor,
+    function: Callable[[Network, Batch], Tensor],
+    batch: Batch,
+    *,
+    split: bool,
+    solver: Solver,
+    floor: Tensor | None = None,
+) -> StepResult:
+    theta = model.hypernet(rays)
+    leaf = theta.detach().requires_grad_()
+    losses = model.target.map(function, leaf, rays, batch, split=split)
+    shared = [p for p in model.target.parameters() if p.requires_grad]  # trained directly
+    one_ray = len(rays) == 1
+
+    grads, shared_grads, gram = [], [], None
+    if solver.needs_gram:
+        for j in range(model.m):  # the rays' thetas are independent: the gradient of the sum holds all of theirs
+            wanted = [leaf, *shared] if one_ray else [leaf]
+            keep = j + 1 < model.m or bool(shared and not one_ray)
+            found = torch.autograd.grad(losses[:, j].sum(), wanted, retain_graph=keep, materialize_grads=True)
+            grads.append(found[0])
+            shared_grads.append(found[1:])
+        jacobian = torch.stack(grads, dim=1)  # [R, m, n]
+        if solver.space == "hypernetwork":
+            gram = model.hypernet.gram(rays, jacobian)
+        else:
+            wide = jacobian.double()  # tiny differences decide between vertices: float64, and no TF32
+            gram = wide @ wide.transpose(1, 2)
+
+    seen = losses.detach()
+    if solver.positive and floor is not None:
+        seen = torch.where((seen >= 0) & (seen < floor), floor, seen.double())
+    weights, status = solver(seen, rays, gram)
+    if solver.positive and floor is not None:
+        lifted = (losses.detach() < floor).any(-1) & (status == Status.AS_NAMED)
+        status = torch.where(lifted, Status.FLOORED, status).to(torch.uint8)
+    weights = weights.to(losses.dtype)
+
+    scaled = weights / len(rays)
+    if solver.needs_gram:
+        direction = (scaled[:, :, None] * jacobian).sum(1)  # [R, n]
+        if shared and one_ray:
+            of_shared = [sum(w * g for w, g in zip(scaled[0], parts)) for parts in zip(*shared_grads)]
+        elif shared:
+            of_shared = torch.autograd.grad((scaled * losses).sum(), shared, materialize_grads=True)
+    else:
+        direction, *of_shared = torch.autograd.grad((scaled * losses).sum(), [leaf, *shared], materialize_grads=True)
+
+    theta.backward(direction)
+    for parameter, gradient in zip(shared, of_shared if shared else ()):
+        parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
+    return StepResult(losses.detach(), weights, status)
+
+
+def check(step: Step, rays: Tensor, batch: Batch) -> None:
+    """Before the first step: every objective must be a number and must depend on the generated weights."""
+    model, problem = step.model, step.problem
+    batch = batches.split(batch, len(rays)) if step.split else batch
+    leaf = model.hypernet(rays).detach().requires_grad_()
+    losses = model.target.map(problem.losses, leaf, rays, batch, split=step.split)
+    check_losses(losses.detach(), problem.objectives, step.solver, where="at the first step")
+    for j, name in enumerate(problem.objectives):
+        column = losses[:, j].sum()
+        found = torch.autograd.grad(column, leaf, retain_graph=True, allow_unused=True) if column.requires_grad else ()
+        if not found or found[0] is None:
+            raise LossError(
+                f"the objective {name!r} does not depend on the generated weights",
+                got="no gradient with respect to theta",
+                expected="a loss computed from the network's output",
+                fix="check that it is not detached, not constant, and not a function of frozen tensors alone",
+            )
+
+
+def check_losses(losses: Tensor, objectives: tuple[str, ...], solver: Solver, *, where: str) -> None:
+    """An error that names the objective, if a loss is one that the solver cannot work with."""
+    faults = {"NaN": losses.isnan(), "infinite": losses.isinf()}
+    if solver.positive:
+        faults["negative"] = losses < 0
+    for fault, mask in faults.items():
+        if mask.any():
+            row, column = (int(i) for i in mask.nonzero()[0])
+            negative = fault == "negative"
+            raise LossError(
+                f"the objective {objectives[column]!r} is {fault} {where}",
+                got=f"{losses[row, column].item():g}",
+                expected=f"a finite number{' >= 0, as ' + type(solver).__name__ + ' needs' if solver.positive else ''}",
+                fix=f"shift it: supervised(..., ideal={{{objectives[column]!r}: its smallest possible value}})"
+                if negative
+                else "lower the learning rate, check the data for NaN, or clip inside the loss",
+            )
+
+
+def _stacked(losses: Tensor | list[Tensor] | tuple[Tensor, ...]) -> Tensor:
+    return losses if isinstance(losses, Tensor) else torch.stack(list(losses))
