@@ -94,7 +94,7 @@ def load(
             make = build(record["problem"], **record["arguments"]).make_target
             module = make() if make else None
         else:
-            module = _import(target) if isinstance(target, str) else target
+            module = import_factory(target) if isinstance(target, str) else target
         if not isinstance(module, nn.Module):
             raise HyperfrontError("the target is not a module", got=type(module).__name__, expected="an nn.Module")
         return restore(_model_tensors(tensors), model, module, hypernet).to(device)
@@ -109,7 +109,8 @@ def _model_tensors(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return tensors
 
 
-def _import(name: str) -> Any:
+def import_factory(name: str) -> Any:
+    """What the function ``"package.module:factory"`` makes."""
     module, _, attribute = name.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)()

@@ -28,22 +28,22 @@ class Entry:
     """A built-in problem."""
 
     make: Callable[..., Problem]
+    summary: str
     recipe: Recipe = field(default_factory=Recipe)
-
-    @property
-    def summary(self) -> str:
-        """The first line of the problem's documentation."""
-        return (self.make.__doc__ or "").strip().split("\n")[0]
 
 
 PROBLEMS: dict[str, Entry] = {
-    "fonseca": Entry(toys.fonseca),
-    "vlmop2": Entry(toys.vlmop2),
-    "zdt1": Entry(toys.zdt1),
-    "zdt2": Entry(toys.zdt2),
-    "zdt3": Entry(toys.zdt3),
-    "dtlz2": Entry(toys.dtlz2, Recipe(epochs=60, rays_per_step=64, alpha=1.0, evaluation_rays=45)),
-    "problem2": Entry(toys.problem2),
+    "fonseca": Entry(toys.fonseca, "two Gaussian wells, concave front; arguments: variables=100"),
+    "vlmop2": Entry(toys.vlmop2, "the same in the box [-2, 2]^d; arguments: variables=2"),
+    "zdt1": Entry(toys.zdt1, "convex front; arguments: variables=30"),
+    "zdt2": Entry(toys.zdt2, "concave front; arguments: variables=30"),
+    "zdt3": Entry(toys.zdt3, "front in five pieces; arguments: variables=30"),
+    "dtlz2": Entry(
+        toys.dtlz2,
+        "the unit sphere, any number of objectives; arguments: m=3 distance_variables=10",
+        Recipe(epochs=60, rays_per_step=64, alpha=1.0, evaluation_rays=45),
+    ),
+    "problem2": Entry(toys.problem2, "Problem 2 of Evtushenko & Posypkin, concave front"),
 }
 
 

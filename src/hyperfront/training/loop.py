@@ -155,13 +155,14 @@ class _Epochs:
         rays = rays.to(next(self.model.hypernet.parameters())).split(self.rays_per_step)
         yield from zip(rays[skip:], self.source.epoch(self.batch_size, generator, self.model.device, skip))
 
-    def first(self) -> tuple[Tensor, Any]:
-        """A step to try things on; it leaves the global random numbers as they were."""
-        with torch.random.fork_rng(devices=[]):
+    def try_out(self) -> None:
+        """Check the objectives on the first step; it leaves the random numbers as they were."""
+        cuda = [self.model.device] if self.model.device.type == "cuda" else []
+        with torch.random.fork_rng(devices=cuda):
             found = next(iter(self.steps(0, 0)), None)
-        if found is None:
-            raise ProblemError("the training data gives no batch", fix="check the data, or lower the batch size")
-        return found
+            if found is None:
+                raise ProblemError("the training data gives no batch", fix="check the data, or lower the batch size")
+            check(self.state.step, *found)
 
     def run(self, epoch: int, stepped: Callable[[], bool]) -> bool:
         """Train for (the rest of) one epoch; False if ``stepped`` asked to stop."""
@@ -206,8 +207,8 @@ def _train(
     position, history = state.position, folder.records() if folder else []
     history = [record for record in history if record["epoch"] <= position.epoch]
     done = position.epoch == epochs or (patience is not None and position.stale >= patience)
-    if not done:
-        check(state.step, *train.first())
+    if position.epoch == position.step == 0:
+        train.try_out()
     with ctrl_c() as request:
         _each(callbacks, "started", epochs=epochs, steps=steps, epoch=position.epoch, step=position.step)
         try:

@@ -6,7 +6,7 @@ import functools
 import os
 import platform
 import subprocess
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, fields, is_dataclass
 from importlib import metadata
 from typing import Any
 
@@ -27,17 +27,12 @@ def describe(thing: Any) -> Any:
     if isinstance(thing, list | tuple):
         return [describe(value) for value in thing]
     if is_dataclass(thing) and not isinstance(thing, type):
-        fields = {name: describe(value) for name, value in _shallow(thing).items()}
-        return {"name": type(thing).__name__, **fields}
+        return {"name": type(thing).__name__, **{f.name: describe(getattr(thing, f.name)) for f in fields(thing)}}
     if isinstance(thing, functools.partial):
         return {"name": describe(thing.func), "arguments": describe(list(thing.args)), **describe(thing.keywords)}
     if callable(thing):
         return f"{getattr(thing, '__module__', '?')}:{getattr(thing, '__qualname__', type(thing).__qualname__)}"
     return type(thing).__name__
-
-
-def _shallow(thing: Any) -> dict[str, Any]:
-    return {name: getattr(thing, name) for name in type(thing).__dataclass_fields__}
 
 
 def compare(stored: dict[str, Any], asked: dict[str, Any]) -> None:

@@ -136,21 +136,39 @@ def _backward(
 
 def check(step: Step, rays: Tensor, batch: Batch) -> None:
     """Before the first step: every objective must be a number and must depend on the generated weights."""
-    model, problem = step.model, step.problem
+    model, problem = step.model.train(), step.problem
     batch = batches.split(batch, len(rays)) if step.split else batch
     leaf = model.hypernet(rays).detach().requires_grad_()
     losses = model.target.map(problem.losses, leaf, rays, batch, split=step.split)
     check_losses(losses.detach(), problem.objectives, step.solver, where="at the first step")
-    for j, name in enumerate(problem.objectives):
-        column = losses[:, j].sum()
-        found = torch.autograd.grad(column, leaf, retain_graph=True, allow_unused=True) if column.requires_grad else ()
-        if not found or found[0] is None:
+    for name, blind in _blind(problem, model, leaf, rays, batch, step.split).items():
+        if blind:
             raise LossError(
                 f"the objective {name!r} does not depend on the generated weights",
                 got="no gradient with respect to theta",
                 expected="a loss computed from the network's output",
                 fix="check that it is not detached, not constant, and not a function of frozen tensors alone",
             )
+
+
+def _blind(
+    problem: Problem, model: ParetoModel, leaf: Tensor, rays: Tensor, batch: Batch, split: bool
+) -> dict[str, bool]:
+    """Which objectives ignore ``theta``. A gradient of zero does not count: a gap between groups may have it at times."""
+    if problem.function is not None:  # all objectives at once: look whether they move
+        before, after = (
+            model.target.map(problem.losses, theta.detach(), rays, batch, split=split)
+            for theta in (leaf, leaf + 0.1 * torch.linspace(-1, 1, leaf.shape[1], device=leaf.device).cos())
+        )
+        return dict(zip(problem.objectives, (before == after).all(0).tolist()))
+    part = batches.map_tensors(lambda t: t[0], batch) if split else batch
+    output = model.target.call(leaf[0], leaf.new_zeros(0), problem.inputs(part))
+    blind = {}
+    for name, measure in problem.measures.items():
+        value = measure(output, part)
+        found = torch.autograd.grad(value, leaf, retain_graph=True, allow_unused=True) if value.requires_grad else [None]
+        blind[name] = found[0] is None
+    return blind
 
 
 def check_losses(losses: Tensor, objectives: tuple[str, ...], solver: Solver, *, where: str) -> None:

@@ -1,0 +1,49 @@
+"""The command line: each command is a thin call of public functions."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+import warnings
+
+from hyperfront.errors import HyperfrontError
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point of the command ``hyperfront``."""
+    import tyro
+
+    from hyperfront.cli.demo import demo
+    from hyperfront.cli.doctor import doctor
+    from hyperfront.cli.evaluate import evaluate
+    from hyperfront.cli.train import train
+
+    commands = {"demo": demo, "train": train, "evaluate": evaluate, "doctor": doctor}
+    given = sys.argv[1:] if arguments is None else arguments
+    if given and not given[0].startswith("-") and given[0] not in commands:
+        near = difflib.get_close_matches(given[0], commands, n=1, cutoff=0.4)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        _fail(f"unknown command {given[0]!r}.{hint} There are: {', '.join(commands)}.", code=2)
+    warnings.showwarning = _show_warning
+    try:
+        tyro.extras.subcommand_cli_from_dict(
+            commands,
+            prog="hyperfront",
+            description="One model, every trade-off: train a model of a whole Pareto front, then pick any point of it.\n\n"
+            "Start with `hyperfront demo`. `hyperfront COMMAND --help` explains a command.",
+            args=given,
+            config=(tyro.conf.FlagCreatePairsOff,),
+        )
+    except HyperfrontError as error:
+        _fail(str(error), code=2)
+    except KeyboardInterrupt as stop:
+        _fail(str(stop) or "stopped", code=130)
+
+
+def _fail(message: str, *, code: int) -> None:
+    print(f"hyperfront: {message}", file=sys.stderr)  # noqa: T201
+    sys.exit(code)
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"hyperfront: note: {message}", file=sys.stderr)  # noqa: T201

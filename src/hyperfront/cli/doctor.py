@@ -1,0 +1,78 @@
+"""``hyperfront doctor``: is everything there, and what to type if not."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import platform
+import sys
+import tempfile
+from collections.abc import Callable
+
+import torch
+
+from hyperfront import __version__
+from hyperfront.cli.output import console
+from hyperfront.solvers import EPO, Status
+
+_PARTS = {  # import name: (what for, what to install)
+    "numpy": ("numbers", "hyperfront"),
+    "safetensors": ("checkpoints", "hyperfront"),
+    "moocore": ("hypervolume, IGD+", "hyperfront"),
+    "tyro": ("command line", "hyperfront"),
+    "rich": ("tables", "hyperfront"),
+    "tqdm": ("progress", "hyperfront"),
+    "matplotlib": ("pictures", "hyperfront"),
+    "plotly": ("interactive pages", "hyperfront"),
+    "tensorboard": ("TensorBoard logs (optional)", "hyperfront[log]"),
+}
+
+
+def doctor() -> None:
+    """Check Python, PyTorch, devices, packages and write access; print the line that closes each gap."""
+    console.print(f"hyperfront {__version__}, Python {platform.python_version()} on {platform.platform()}\n")
+    sound = True
+    sound &= _line("PyTorch", _torch)
+    for name, (purpose, package) in _PARTS.items():
+        fine = _line(name, lambda name=name: _version(name), note=purpose, fix=f"pip install '{package}'")
+        sound &= fine or "optional" in purpose
+    sound &= _line("write access", _writable, fix="choose a folder that you may write to with --out")
+    sound &= _line("EPO solver", _solves, fix="reinstall PyTorch: a solver gives wrong numbers on this machine")
+    console.print("\neverything is ready" if sound else "\nsomething is missing: see the lines above")
+    if not sound:
+        sys.exit(1)
+
+
+def _line(name: str, check: Callable[[], str], *, note: str = "", fix: str = "") -> bool:
+    try:
+        found, fine = check(), True
+    except Exception as error:  # whatever is wrong belongs into the report
+        found, fine = f"{type(error).__name__}: {error}", False
+    mark = "[green]ok[/green]     " if fine else "[red]missing[/red]"
+    console.print(f"{mark}  {name:<14}{found}" + (f"  [dim]{note}[/dim]" if note else ""))
+    if not fine and fix:
+        console.print(f"         {'':<14}fix: {fix}", markup=False)
+    return fine
+
+
+def _torch() -> str:
+    devices = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    return f"{torch.__version__}, {torch.get_num_threads()} threads, GPU: {', '.join(devices) or 'none'}"
+
+
+def _version(name: str) -> str:
+    importlib.import_module(name)
+    return importlib.metadata.version(name)
+
+
+def _writable() -> str:
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        return f"{folder.rsplit('/', 1)[0]} can be written to"
+
+
+def _solves() -> str:
+    losses, rays = torch.tensor([[1.0, 2.0, 3.0]]), torch.full((1, 3), 1 / 3)
+    weights, status = EPO()(losses, rays, torch.eye(3)[None])
+    if status.item() != Status.AS_NAMED or abs(weights.sum().item() - 1) > 1e-6:
+        raise RuntimeError(f"weights {weights.tolist()}, status {status.item()}")
+    return "solves its linear program"

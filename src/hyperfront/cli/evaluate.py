@@ -1,0 +1,60 @@
+"""``hyperfront evaluate``: the front of a trained run, at any rays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from hyperfront.cli.output import console, show_front
+from hyperfront.errors import HyperfrontError
+from hyperfront.front import evaluate as measure
+from hyperfront.problem import Problem
+from hyperfront.problems import build
+from hyperfront.runs import import_factory, load
+
+
+def evaluate(
+    run: Annotated[Path, tyro.conf.arg(metavar="RUN")],
+    /,
+    *,
+    rays: Annotated[int, tyro.conf.arg(metavar="N")] = 25,
+    split: Literal["val", "test"] = "val",
+    which: Annotated[Literal["best", "last"] | None, tyro.conf.arg(metavar="{best,last}", help_behavior_hint="")] = None,
+    target: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None,
+    problem: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None,
+    save: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FILE ...", help_behavior_hint="")] = (),
+) -> None:
+    """Measure the front of a trained run and print it.
+
+    Examples:
+        hyperfront evaluate runs/demo --rays 100
+        hyperfront evaluate runs/demo --save front.csv front.json front.html
+
+    Args:
+        run: Run folder or checkpoint file.
+        rays: How many rays, evenly laid out.
+        split: The data to measure on; look at the test set once, when everything is decided.
+        which: The checkpoint: by default the best, or the last where nothing was selected.
+        target: "package.module:factory" of a module of your own; built-in problems need none.
+        problem: "package.module:factory" of a problem of your own; built-in problems need none.
+        save: Files to write: .json, .csv, .png, .svg, .pdf or .html.
+    """
+    model = load(run, target, which=which)
+    if problem is not None:
+        built = import_factory(problem)
+    elif "problem" in model.record:
+        built = build(model.record["problem"], **model.record["arguments"])
+    else:
+        raise HyperfrontError("the run is of no built-in problem", fix="--problem package.module:factory")
+    if not isinstance(built, Problem):
+        raise HyperfrontError("the factory made no problem", got=type(built).__name__, expected="hyperfront.Problem")
+    front = measure(model, built.split(split), rays)
+    show_front(front, built)
+    for file in save:
+        if file.suffix in (".json", ".csv"):
+            front.save(file)
+        else:
+            front.plot(file)
+        console.print(f"wrote {file}")

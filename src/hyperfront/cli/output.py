@@ -1,0 +1,105 @@
+"""What the commands print and write: a table of the front, its quality, pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from hyperfront import metrics
+from hyperfront.front import Front
+from hyperfront.preferences import das_dennis
+from hyperfront.problem import Problem
+from hyperfront.runs import RunFolder
+
+console = Console(highlight=False)
+
+
+def show_front(front: Front, problem: Problem) -> None:
+    """One row for each ray: ray, losses, scores, distance to the true front, uniformity; then the summary."""
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for name in front.objectives:
+        table.add_column(f"ray {name}", justify="right", style="dim")
+    for name in [*front.objectives, *front.scores]:
+        table.add_column(name, justify="right")
+    distance = problem.truth.distance(front.losses) if problem.truth else None
+    if distance is not None:
+        table.add_column("distance", justify="right")
+    table.add_column("uniformity", justify="right")
+    uniformity = metrics.uniformity(front.losses, front.rays)
+    for row in range(len(front)):
+        cells = [f"{value:.4f}" for value in front.rays[row].tolist()]
+        cells += [f"{value:.5f}" for value in front.losses[row].tolist()]
+        cells += [f"{values[row].item():.4f}" for values in front.scores.values()]
+        cells += [f"{distance[row].item():.1e}"] if distance is not None else []
+        table.add_row(*cells, f"{uniformity[row].item():.6f}")
+    console.print(table)
+    console.print()
+    for name, value in summary(front, problem).items():
+        console.print(f"{name:<28}{value}")
+
+
+def summary(front: Front, problem: Problem) -> dict[str, str]:
+    """The quality of a front in a few lines."""
+    uniformity = metrics.uniformity(front.losses, front.rays)
+    lines = {"rays": str(len(front))}
+    if problem.truth:
+        lines["largest distance to truth"] = f"{problem.truth.distance(front.losses).max().item():.2e}"
+        lines["IGD+"] = f"{metrics.igd_plus(front.losses, problem.truth.points):.5f}"
+    lines["uniformity, mean / least"] = f"{uniformity.mean().item():.6f} / {uniformity.min().item():.6f} (natural log)"
+    lines["non-dominated points"] = f"{front.nondominated_share():.0%}"
+    lines["spacing"] = f"{metrics.spacing(front.losses):.4f}"
+    if front.reference:
+        lines["reference point"] = ", ".join(f"{value:g}" for value in front.reference)
+        lines["hypervolume"] = f"{metrics.hypervolume(front.losses, front.reference):.5f} at these {len(front)} rays"
+        if problem.truth and front.evaluator:
+            dense = front.evaluator(das_dennis(problem.m, {2: 1000, 3: 40}.get(problem.m, 6)))
+            whole = metrics.hypervolume(dense.losses, front.reference)
+            lines["hypervolume, learned front"] = f"{whole:.5f} at {len(dense)} rays"
+            lines["hypervolume, true front"] = f"{problem.truth.hypervolume:.5f} (exact, the whole front)"
+    return lines
+
+
+def draw(front: Front, folder: RunFolder) -> list[Path]:
+    """Pictures of the front and of its evolution, into the run folder."""
+    from hyperfront import plots
+
+    files = [folder.path / "front.png", folder.path / "front.html"]
+    for file in files:
+        front.plot(file)
+    records = [{"epoch": r["epoch"], **r["validation"]} for r in folder.records() if r.get("validation")]
+    if len(records) > 1:
+        for suffix, backend in (("png", plots.static), ("html", plots.interactive)):
+            figure = backend.evolution(
+                records, objectives=front.objectives, truth=front.truth, reference=front.reference
+            )
+            files.append(folder.path / f"evolution.{suffix}")
+            plots.save(figure, files[-1])
+    return files
+
+
+def list_files(folder: RunFolder) -> None:
+    """The contents of a run folder, each with what it is."""
+    meaning = {
+        "front.html": "the front, to explore in a browser (works offline)",
+        "front.png": "the front, as a picture",
+        "evolution.html": "how it got there, epoch by epoch",
+        "evolution.png": "the same as a picture",
+        "front.json": "rays, losses and scores",
+        "last.safetensors": "the model and the state of its training",
+        "best.safetensors": "the model at its best validation hypervolume",
+        "metrics.jsonl": "one line for each epoch",
+        "config.json": "all settings",
+        "environment.json": "versions and machine",
+    }
+    console.print(f"\n[bold]{folder.path}[/bold]")
+    for name, text in meaning.items():
+        if (folder.path / name).exists():
+            console.print(f"  {name:<18}[dim]{text}[/dim]")
+
+
+def free_folder(path: Path) -> Path:
+    """``path``, or with the first number behind it that is not taken: nothing is overwritten."""
+    candidates = (path if k == 1 else path.with_name(f"{path.name}-{k}") for k in range(1, 1_000_000))
+    return next(candidate for candidate in candidates if not candidate.exists())

@@ -1,0 +1,161 @@
+"""``hyperfront train``: a built-in problem, from its name to a run folder."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import tyro
+
+from hyperfront.cli.output import console, draw, free_folder, list_files, show_front
+from hyperfront.errors import HyperfrontError, unknown_name
+from hyperfront.preferences import Dirichlet
+from hyperfront.problems import PROBLEMS, build, entry
+from hyperfront.runs import Run, RunFolder
+from hyperfront.solvers import EPO, LS, Solver
+from hyperfront.training import Progress, fit
+from hyperfront.training.step import Step
+
+SOLVERS: dict[str, type[EPO] | type[LS]] = {"epo": EPO, "ls": LS}
+_PROBLEMS = "\n".join(f"{name}: {known.summary}" for name, known in PROBLEMS.items())
+_FROM_RECIPE = "(from the recipe)"
+Number = Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint=_FROM_RECIPE)]
+Real = Annotated[float | None, tyro.conf.arg(metavar="X", help_behavior_hint=_FROM_RECIPE)]
+
+
+def train(
+    problem: Annotated[str, tyro.conf.arg(metavar="PROBLEM", help=f"What to train on:\n{_PROBLEMS}")],
+    /,
+    *,
+    solver: Annotated[str, tyro.conf.arg(metavar="NAME")] = "epo",
+    arguments: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE ...", help_behavior_hint="")] = (),
+    epochs: Number = None,
+    rays_per_step: Number = None,
+    lr: Real = None,
+    alpha: Real = None,
+    hidden: Number = None,
+    rays: Number = None,
+    seed: int = 0,
+    device: Annotated[str, tyro.conf.arg(metavar="NAME")] = "auto",
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")] = None,
+    resume: bool = False,
+    dry_run: bool = False,
+) -> None:
+    """Train a Pareto hypernetwork on a built-in problem, print its front and write a run folder.
+
+    Settings that are not given come from the problem's own recipe. Examples:
+        hyperfront train zdt2
+        hyperfront train dtlz2 --arguments m=4 --epochs 100
+        hyperfront train fonseca --solver ls --out runs/ls
+        hyperfront train fonseca --solver ls --out runs/ls --resume
+
+    Args:
+        solver: How losses are weighed: epo (exact: the ray fixes the point of the front) or ls (the ray is the weights).
+        arguments: Arguments of the problem, such as variables=2 or m=4.
+        epochs: Passes over the data; for a problem without data, 100 steps each.
+        rays_per_step: Rays drawn for each step.
+        lr: Learning rate of Adam, falling along a cosine.
+        alpha: Concentration of the Dirichlet distribution that rays are drawn from.
+        hidden: Width of the hypernetwork.
+        rays: Rays to evaluate at.
+        seed: Seed of everything random.
+        device: cpu, cuda, or auto for cuda where there is one. Problems without data are trained on the cpu.
+        out: Run folder; by default a new one below runs/.
+        resume: Continue the run in --out where it stopped.
+        dry_run: Print settings, sizes and the time to expect, and stop.
+    """
+    name, made = problem, _solver(solver)
+    recipe = entry(name).recipe
+    given = dict(epochs=epochs, rays_per_step=rays_per_step, lr=lr, alpha=alpha, hidden=hidden, evaluation_rays=rays)
+    recipe = dataclasses.replace(recipe, **{key: value for key, value in given.items() if value is not None})
+    if resume and out is None:
+        raise HyperfrontError("nothing says which run to resume", fix="add --out FOLDER")
+    built = build(name, **_parse(arguments))
+    folder = RunFolder(out or free_folder(Path("runs") / f"{name}-{solver}"))
+    chosen = torch.device(_device(device) if built.has_data else "cpu")
+
+    torch.manual_seed(seed)
+    model = built.model(hidden=recipe.hidden).to(chosen)
+    console.print(f"[bold]{name}[/bold]  {entry(name).summary}")
+    console.print(model.summary(), style="dim")
+    if dry_run:
+        _dry_run(recipe, model, built, made)
+        return
+    start = time.perf_counter()
+    try:
+        run = fit(
+            model,
+            built,
+            solver=made,
+            preferences=Dirichlet(recipe.alpha),
+            epochs=recipe.epochs,
+            rays_per_step=recipe.rays_per_step,
+            lr=recipe.lr,
+            seed=seed,
+            out=folder.path,
+            resume=resume,
+            validation_rays=recipe.evaluation_rays,
+            callbacks=[Progress()],
+        )
+    except KeyboardInterrupt as stop:
+        again = f"hyperfront train {name} ... --out {folder.path} --resume (with the same settings)"
+        raise KeyboardInterrupt(f"{str(stop).split('. Continue')[0]}.\nContinue with: {again}") from None
+    report(run, built, seconds=time.perf_counter() - start)
+
+
+def report(run: Run, problem: Any, *, seconds: float) -> None:
+    """Print and draw what a run reached."""
+    if run.front is None or run.folder is None:
+        return
+    console.print(f"\ntrained in {seconds:.1f} s\n")
+    show_front(run.front, problem)
+    statuses: dict[str, int] = {}
+    for record in run.history:
+        for kind, count in record["status"].items():
+            statuses[kind] = statuses.get(kind, 0) + count
+    console.print(f"{'solver':<28}" + ", ".join(f"{kind.replace('_', ' ')} {n:,}" for kind, n in statuses.items()))
+    draw(run.front, run.folder)
+    list_files(run.folder)
+
+
+def _solver(name: str) -> Solver:
+    if name not in SOLVERS:
+        raise unknown_name("solver", name, SOLVERS)
+    return SOLVERS[name]()
+
+
+def _parse(arguments: tuple[str, ...]) -> dict[str, Any]:
+    parsed: dict[str, Any] = {}
+    for argument in arguments:
+        key, equals, value = argument.partition("=")
+        if not equals:
+            raise HyperfrontError("an argument of the problem has no value", got=argument, expected="name=value")
+        parsed[key] = int(value) if value.lstrip("-").isdigit() else value
+    return parsed
+
+
+def _device(name: str) -> str:
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if name.startswith("cuda") and not torch.cuda.is_available():
+        raise HyperfrontError("there is no CUDA device", got=name, fix="--device cpu")
+    return name
+
+
+def _dry_run(recipe: Any, model: Any, problem: Any, solver: Solver) -> None:
+    for key, value in dataclasses.asdict(recipe).items():
+        console.print(f"  {key:<16}{value}")
+    steps = problem.train.source.steps(256)
+    step, rays = Step(model, problem, solver), Dirichlet(recipe.alpha)
+    generator = torch.Generator().manual_seed(0)
+    for index in range(13):  # the first three warm up
+        if index == 3:
+            start = time.perf_counter()
+        step(rays.sample(recipe.rays_per_step, problem.m, generator).to(next(model.parameters())), ())
+    each = (time.perf_counter() - start) / 10
+    floats = 4 * sum(p.numel() for p in model.parameters()) + 2 * recipe.rays_per_step * problem.m * model.target.n
+    console.print(f"  {'memory':<16}about {4 * floats / 2**20:.0f} MiB for parameters, optimiser and gradients")
+    console.print(f"  {'time':<16}about {each * steps:.1f} s an epoch, {each * steps * recipe.epochs:.0f} s in all")

@@ -1,0 +1,186 @@
+"""Algorithm 1: the gradients of a step are those that autograd finds for the weighted loss, for every solver."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import hyperfront as hf
+from hyperfront.errors import LossError
+from hyperfront.training.step import Step, check
+from tests.modules import ConvNet, TwoInputs, mlp
+
+RAYS = torch.tensor([[0.5, 0.5], [0.9, 0.1]])
+
+
+def regression(module: nn.Module, **options) -> tuple[hf.ParetoModel, hf.Problem, tuple]:
+    torch.manual_seed(0)
+    model = hf.wrap(module, ["small", "large"], hidden=8, **options)
+    batch = (torch.randn(8, 5), torch.randn(8, 3))
+    problem = hf.supervised(
+        batch,
+        losses={
+            "small": lambda output, batch: output.square().mean(),
+            "large": lambda output, batch: (output - batch[1]).abs().mean(),
+        },
+    )
+    return model, problem, batch
+
+
+def gradients(model: hf.ParetoModel) -> list[torch.Tensor]:
+    return [p.grad.clone() for p in model.parameters()]
+
+
+def by_autograd(model, problem, rays, batch, weights, *, split):
+    """The gradient of sum_r sum_j w_rj l_rj / R through everything at once."""
+    for p in model.parameters():
+        p.grad = None
+    total = 0
+    for r, ray in enumerate(rays):
+        part = tuple(t.chunk(len(rays))[r] for t in batch) if split else batch
+        output = model(part[0], ray)[0]
+        losses = torch.stack([f(output, part) for f in problem.measures.values()])
+        total = total + (weights[r] * losses).sum() / len(rays)
+    total.backward()
+    return gradients(model)
+
+
+@pytest.mark.parametrize("solver", [hf.LS(), hf.EPO(), hf.EPO(space="hypernetwork")], ids=str)
+@pytest.mark.parametrize("rays", [RAYS, RAYS[:1]], ids=["two rays", "one ray"])
+@pytest.mark.parametrize("generate", ["*", "0.*"], ids=["all generated", "some trained directly"])
+@pytest.mark.parametrize("share", [True, False], ids=["shared batch", "split batch"])
+def test_gradients_are_those_of_the_weighted_loss(solver, rays, generate, share):
+    model, problem, batch = regression(mlp(), generate=generate)
+    result = Step(model, problem, solver, share_batch=share)(rays, batch)
+    found = gradients(model)
+    expected = by_autograd(model, problem, rays, batch, result.weights, split=not share)
+    for a, b in zip(found, expected, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-4)
+
+
+def test_the_gram_handed_to_the_solver_is_that_of_the_objectives_gradients():
+    seen = {}
+
+    class Spy(hf.EPO):
+        def __call__(self, losses, rays, gram=None):
+            seen[self.space] = gram
+            return super().__call__(losses, rays, gram)
+
+    model, problem, batch = regression(mlp())
+    for space in ("weights", "hypernetwork"):
+        Step(model, problem, Spy(space=space), share_batch=True)(RAYS, batch)
+    for r, ray in enumerate(RAYS):
+        theta = model.hypernet(ray[None])
+        losses = problem.losses(lambda x: model.target.call(theta[0], theta.new_zeros(0), x), batch)  # noqa: B023
+        for space, wanted in (("weights", [theta]), ("hypernetwork", list(model.hypernet.parameters()))):
+            rows = [torch.autograd.grad(loss, wanted, retain_graph=True) for loss in losses]
+            jacobian = torch.stack([torch.cat([g.flatten() for g in row]) for row in rows]).double()
+            torch.testing.assert_close(seen[space][r], jacobian @ jacobian.T, rtol=1e-4, atol=1e-8)
+
+
+def test_the_loop_of_one_s_own_gives_the_same_gradient_as_the_step():
+    model, problem, batch = regression(mlp())
+    Step(model, problem, hf.EPO(), share_batch=True)(RAYS, batch)
+    expected = gradients(model)
+    model.zero_grad()
+    x, y = batch
+    hf.backward(
+        model, RAYS, lambda net: [net(x).square().mean(), (net(x) - y).abs().mean()], solver=hf.EPO()
+    )
+    for a, b in zip(gradients(model), expected, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_gradients_add_up_as_with_any_backward():
+    model, problem, batch = regression(mlp(), generate="0.*")
+    step = Step(model, problem, hf.LS())
+    step(RAYS, batch)
+    once = gradients(model)
+    step(RAYS, batch)
+    for a, b in zip(gradients(model), once, strict=True):
+        torch.testing.assert_close(a, 2 * b)
+
+
+def test_a_loss_of_zero_is_floored_under_epo_and_reported():
+    model = hf.wrap(nn.Linear(1, 1), ["gap", "error"], hidden=4)
+    x = torch.ones(4, 1)
+    problem = hf.supervised(
+        (x,),
+        losses={
+            "gap": lambda output, batch: (output.mean() * 0).abs(),
+            "error": lambda output, batch: (output - 1).square().mean() + 1,
+        },
+    )
+    result = Step(model, problem, hf.EPO())(RAYS[:1], (x,))
+    assert result.status.tolist() == [hf.Status.FLOORED]
+    assert result.weights.isfinite().all()
+    assert all(p.grad.isfinite().all() for p in model.parameters())
+
+
+def one_bad_loss(bad) -> hf.Problem:
+    return hf.supervised(
+        (torch.ones(4, 5),), losses={"good": lambda output, batch: output.square().mean(), "bad": bad}
+    )
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (lambda output, batch: output.mean() * float("nan"), "'bad' is NaN at the first step"),
+        (lambda output, batch: output.mean() / 0, "'bad' is infinite at the first step"),
+        (lambda output, batch: -output.square().mean() - 1, "'bad' is negative at the first step"),
+        (lambda output, batch: torch.tensor(1.0), "'bad' does not depend on the generated weights"),
+        (lambda output, batch: output.detach().square().mean(), "'bad' does not depend on the generated weights"),
+        (lambda output, batch: output.square(), "'bad' is not a single number"),
+        (lambda output, batch: 3.0, "'bad' is not a single number"),
+    ],
+)
+@pytest.mark.parametrize("solver", [hf.EPO(), hf.LS()], ids=["EPO", "LS"])
+def test_a_loss_that_cannot_be_trained_is_named_before_the_first_step(bad, message, solver):
+    if "negative" in message and isinstance(solver, hf.LS):
+        pytest.skip("linear scalarisation takes negative losses")
+    torch.manual_seed(0)
+    model, problem = hf.wrap(mlp(), ["good", "bad"]), one_bad_loss(bad)
+    before = {k: v.clone() for k, v in model.state_dict().items()}
+    with pytest.raises(LossError, match=message):
+        check(Step(model, problem, solver), RAYS, (torch.ones(4, 5),))
+    with pytest.raises(LossError, match=message):
+        hf.fit(model, problem, solver=solver, epochs=1, batch_size=4, callbacks=[])
+    assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
+
+
+def test_batchnorm_trains_on_the_statistics_of_the_ray_s_own_batch():
+    torch.manual_seed(0)
+    model = hf.wrap(ConvNet(), ["a", "b"], hidden=8)
+    x = torch.randn(8, 1, 9, 9)
+    problem = hf.supervised(
+        (x,),
+        losses={
+            "a": lambda output, batch: output.square().mean(),
+            "b": lambda output, batch: (output - 1).square().mean(),
+        },
+    )
+    model.train()
+    both = Step(model, problem, hf.LS())(RAYS, (x,)).losses
+    for r in range(2):
+        alone = Step(model, problem, hf.LS())(RAYS[r : r + 1], (x[4 * r : 4 * r + 4],)).losses
+        torch.testing.assert_close(both[r], alone[0])
+
+
+def test_a_module_with_two_inputs_trains_through_a_dict_of_outputs():
+    torch.manual_seed(0)
+    batch = {"a": torch.randn(8, 3), "b": torch.randn(8, 2)}
+    problem = hf.supervised(
+        batch,
+        losses={
+            "sum": lambda output, batch: output["sum"].square().mean(),
+            "hidden": lambda output, batch: (output["hidden"] - 1).square().mean(),
+        },
+        inputs=lambda batch: {"a": batch["a"], "b": batch["b"]},
+    )
+    model = hf.wrap(TwoInputs(), ["sum", "hidden"], hidden=8)
+    first = hf.evaluate(model, problem.train, rays=RAYS).losses
+    hf.fit(model, problem, solver=hf.LS(), epochs=40, batch_size=8, rays_per_step=2, lr=1e-2, callbacks=[])
+    last = hf.evaluate(model, problem.train, rays=RAYS).losses
+    assert ((RAYS * last).sum(-1) < (RAYS * first).sum(-1)).all()

@@ -1,0 +1,234 @@
+"""Any nn.Module as a function of generated weights."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+import torch
+from torch import nn
+from torch.func import functional_call
+
+import hyperfront as hf
+from hyperfront.batches import map_tensors, row_range, tensors
+from hyperfront.errors import TargetError
+from tests.modules import CASES, ConvNet, TiedTransformer, TwoInputs, mlp
+
+RAYS = torch.tensor([[0.5, 0.5], [0.9, 0.1], [0.23, 0.77]])
+
+
+def wrapped(name: str, **options) -> tuple[hf.ParetoModel, object]:
+    torch.manual_seed(0)
+    module, x = CASES[name]()
+    model = hf.wrap(module, ["a", "b"], hidden=16, **options)
+    model.calibrate([x])
+    return model.eval(), x
+
+
+def assert_close(first, second, **tolerance) -> None:
+    pairs = list(zip(tensors(first), tensors(second), strict=True))
+    assert pairs
+    for a, b in pairs:
+        torch.testing.assert_close(a, b, **tolerance)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_plain_module_predicts_like_the_model_at_its_ray(name):
+    model, x = wrapped(name)
+    outputs = model(x, RAYS)
+    for r, ray in enumerate(RAYS):
+        plain = model.at(ray)
+        args = x if isinstance(x, tuple) else (x,)
+        assert_close(plain(*args), map_tensors(lambda t: t[r], outputs), atol=1e-5, rtol=1e-4)  # noqa: B023
+        assert "hyperfront" not in type(plain).__module__
+        assert b"hyperfront" not in pickle.dumps(plain.state_dict())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_rays_give_different_networks(name):
+    model, x = wrapped(name)
+    first = tensors(model(x, RAYS))[0]
+    assert (first[0] - first[1]).abs().max() > 1e-4
+
+
+@pytest.mark.parametrize("name", ["mlp", "conv net with BatchNorm", "two inputs, dict output"])
+@pytest.mark.parametrize("training", [True, False])
+def test_loop_and_vmap_agree_in_values_and_gradients(name, training):
+    results = {}
+    for batching in ("loop", "vmap", "auto"):
+        model, x = wrapped(name, batching=batching)
+        model.train(training)
+        theta = model.weights(RAYS).detach().requires_grad_()
+        output = model.target.map(lambda network, x: network(x), theta, RAYS, x, split=False)
+        (gradient,) = torch.autograd.grad(sum(t.square().sum() for t in tensors(output)), theta)
+        results[batching] = (tensors(output)[0].detach(), gradient)
+    for batching in ("vmap", "auto"):
+        assert_close(results["loop"], results[batching], atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_ray_per_row_is_each_row_at_its_own_ray(name):
+    model, x = wrapped(name)
+    rays = hf.rays(6, m=2)
+    together = model(x, rays, paired=True)
+    for row in range(6):
+        alone = model(row_range(x, row, row + 1), rays[row])
+        assert_close(
+            map_tensors(lambda t: t[row], together),  # noqa: B023
+            map_tensors(lambda t: t[0, 0], alone),
+            atol=1e-5,
+            rtol=1e-4,
+        )
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_predictions_do_not_depend_on_the_batch_they_come_in(name):
+    model, x = wrapped(name)
+    whole = model(x, RAYS)
+    part = model(row_range(x, 2, 4), RAYS)
+    assert_close(map_tensors(lambda t: t[:, 2:4], whole), part, atol=1e-5, rtol=1e-4)
+
+
+def test_unpacked_weights_have_the_module_s_shapes_and_give_its_output():
+    torch.manual_seed(0)
+    module = mlp()
+    model = hf.wrap(module, ["a", "b"])
+    start = model.target.start()
+    x = torch.randn(4, 5)
+    torch.testing.assert_close(functional_call(module, model.target.unpack(start), (x,)), module(x))
+
+
+def test_tied_weights_stay_tied():
+    model, _ = wrapped("tied Transformer")
+    assert "decoder.weight" not in [spec.name for spec in model.target.tensors]
+    plain = model.at([0.3, 0.7])
+    assert plain.decoder.weight is plain.embedding.weight
+    torch.testing.assert_close(plain.embedding.weight.flatten(), model.weights([0.3, 0.7])[0, :88])
+
+
+def test_the_user_s_module_is_left_alone():
+    module = ConvNet()
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    model = hf.wrap(module, ["a", "b"])
+    model.train()
+    model(torch.randn(4, 1, 9, 9), RAYS)
+    model.calibrate([torch.randn(4, 1, 9, 9)])
+    model.at(RAYS[0]) if model.eval() else None
+    assert_close(before, module.state_dict())
+    assert all(layer.track_running_stats for layer in (module.norm1, module.norm2))
+
+
+def test_patterns_and_predicates_choose_what_is_generated():
+    by_pattern = hf.wrap(TwoInputs(), ["a", "b"], generate="left.*")
+    by_list = hf.wrap(TwoInputs(), ["a", "b"], generate=["left.weight", "left.bias"])
+    by_rule = hf.wrap(TwoInputs(), ["a", "b"], generate=lambda name, p: p.shape[-1] == 3 or name == "left.bias")
+    for model in (by_pattern, by_list, by_rule):
+        assert {spec.name: spec.role for spec in model.target.tensors} == {
+            "left.weight": "generated",
+            "left.bias": "generated",
+            "right.weight": "trained",
+            "right.bias": "trained",
+            "offset": "buffer",
+        }
+        assert model.target.n == 16
+    frozen = hf.wrap(TwoInputs(), ["a", "b"], generate="left.*", rest="freeze")
+    assert not list(frozen.target.parameters())
+
+
+def test_parameters_without_gradient_are_frozen():
+    module = mlp()
+    module[0].requires_grad_(False)
+    model = hf.wrap(module, ["a", "b"])
+    assert {spec.role for spec in model.target.tensors if spec.name.startswith("0.")} == {"frozen"}
+    torch.testing.assert_close(model.at([0.5, 0.5])[0].weight, module[0].weight)
+
+
+def test_the_model_moves_and_counts_only_what_it_trains():
+    model = hf.wrap(TwoInputs(), ["a", "b"], generate="left.*", hidden=4)
+    expected = sum(p.numel() for p in model.hypernet.parameters()) + 2 * 4 + 4
+    assert sum(p.numel() for p in model.parameters()) == expected
+    assert f"{model.target.n:,} weights in 2 tensors" in model.summary()
+
+
+class TestBatchNorm:
+    def test_calibrated_statistics_are_those_of_the_batch_at_a_grid_ray(self):
+        model, x = wrapped("conv net with BatchNorm")
+        ray = torch.tensor([[0.25, 0.75]])  # a point of the grid with 16 partitions
+        model.train()
+        by_batch = model(x, ray)
+        model.eval()
+        # the batch itself was the calibration data; BatchNorm normalises by the biased variance, running ones are not
+        count = 6 * 7 * 7
+        torch.testing.assert_close(model(x, ray), by_batch, atol=3 / count, rtol=0.05)
+
+    def test_batch_mode_depends_on_the_batch_and_shared_mode_on_running_averages(self):
+        batch, x = wrapped("conv net with BatchNorm", batchnorm="batch")
+        assert (batch(x, RAYS)[:, :2] - batch(x[:2], RAYS)).abs().max() > 1e-3
+        shared, _ = wrapped("conv net with BatchNorm", batchnorm="shared")
+        before = shared.state_dict()["target.tensor:norm1/running_mean"].clone()
+        shared.train()
+        shared(x, RAYS)
+        shared.eval()
+        assert (shared.state_dict()["target.tensor:norm1/running_mean"] - before).abs().max() > 1e-4
+        torch.testing.assert_close(shared(x, RAYS)[:, :2], shared(x[:2], RAYS))
+
+    def test_evaluation_before_calibration_is_an_error_with_the_fix(self):
+        model = hf.wrap(ConvNet(), ["a", "b"]).eval()
+        with pytest.raises(TargetError, match="calibrate"):
+            model(torch.randn(2, 1, 9, 9), RAYS)
+
+
+def test_a_module_that_vmap_cannot_batch_falls_back_to_the_loop():
+    class Branches(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(2, 1)
+
+        def forward(self, x):
+            return self.linear(x) if bool(self.linear.weight.sum() > 100) else -self.linear(x)
+
+    torch.manual_seed(0)
+    auto = hf.wrap(Branches(), ["a", "b"])
+    loop = hf.wrap(Branches(), ["a", "b"], batching="loop")
+    loop.load_state_dict(auto.state_dict())
+    x = torch.randn(3, 2)
+    torch.testing.assert_close(auto(x, RAYS), loop(x, RAYS))
+
+
+def test_an_error_of_the_module_itself_is_shown_as_it_is():
+    model = hf.wrap(mlp(), ["a", "b"])
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        model(torch.randn(3, 4), RAYS)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: hf.wrap(nn.ReLU(), ["a", "b"]), "no parameters"),
+        (lambda: hf.wrap(mlp(), ["a", "b"], generate="head.*"), "no parameter of the target is generated"),
+        (lambda: hf.wrap(nn.LazyLinear(2), ["a", "b"]), "uninitialised"),
+        (lambda: hf.wrap(mlp(), ["a"]), "at least two objectives"),
+        (lambda: hf.wrap(mlp(), "a"), "at least two objectives"),
+        (lambda: hf.wrap(mlp(), ["a", "a"]), "different names"),
+        (lambda: hf.wrap(mlp(), ["a", "b"], hypernet="mpl"), "did you mean 'mlp'"),
+        (lambda: hf.wrap(mlp(), ["a", "b"], hiden=3), "hiden"),
+        (lambda: hf.wrap(mlp(), ["a", "b"], hypernet=nn.Linear(2, 7)), r"theta \[R, 75\]"),
+        (lambda: hf.wrap(mlp(), ["a", "b"], batching="all"), "one of auto, loop, vmap"),
+    ],
+)
+def test_what_cannot_be_wrapped_is_refused_with_a_reason(make, message):
+    with pytest.raises(hf.HyperfrontError, match=message):
+        make()
+
+
+def test_a_hypernetwork_of_one_s_own_can_be_used():
+    model = hf.wrap(mlp(), ["a", "b"], hypernet=nn.Linear(2, 75))
+    assert model(torch.randn(4, 5), RAYS).shape == (3, 4, 3)
+
+
+def test_rays_are_checked_by_the_model():
+    model = hf.wrap(TiedTransformer(), ["left", "right"])
+    with pytest.raises(hf.HyperfrontError, match="right = -0.2"):
+        model.weights([1.2, -0.2])
+    with pytest.raises(hf.HyperfrontError, match="one ray"):
+        model.at(RAYS)

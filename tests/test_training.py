@@ -1,0 +1,284 @@
+"""fit: it learns what theory says, and nothing is lost when it stops."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import hyperfront as hf
+from hyperfront import metrics
+from hyperfront.errors import CheckpointError, LossError
+from hyperfront.problems import build
+from tests import runs
+
+RESULTS = ("last.safetensors", "best.safetensors", "front.json")
+
+
+def start(folder: Path, *words: str) -> subprocess.Popen:
+    command = [sys.executable, "-m", "tests.runs", str(folder), *words]
+    root = Path(__file__).parents[1]
+    return subprocess.Popen(command, cwd=root, stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+
+
+def finish(process: subprocess.Popen) -> int:
+    with process:
+        process.communicate()
+    return process.returncode
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    assert finish(start(folder)) == 0
+    return folder
+
+
+def wait_for(folder: Path, lines: int) -> None:
+    """Until the run has logged so many epochs."""
+    for _ in range(3000):
+        if (folder / "metrics.jsonl").exists() and len((folder / "metrics.jsonl").read_text().splitlines()) >= lines:
+            return
+        time.sleep(0.01)
+    raise AssertionError("the run does not get on")
+
+
+def test_a_run_killed_five_times_ends_with_the_same_bytes(tmp_path, uninterrupted):
+    folder, chance = tmp_path / "run", random.Random(0)
+    for kill in range(5):
+        process = start(folder, "resume")
+        wait_for(folder, 2 * kill + 1)
+        time.sleep(chance.uniform(0, 0.15))  # anywhere: inside an epoch, a validation, a file being written
+        process.kill()
+        assert finish(process) == -signal.SIGKILL
+    assert finish(start(folder, "resume")) == 0
+    for name in RESULTS:
+        assert (folder / name).read_bytes() == (uninterrupted / name).read_bytes(), name
+    epochs = [json.loads(line)["epoch"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert epochs == list(range(1, 13))
+
+
+def test_ctrl_c_saves_in_the_middle_of_an_epoch_and_says_how_to_go_on(tmp_path, uninterrupted):
+    folder = tmp_path / "run"
+    process = start(folder)
+    wait_for(folder, 4)
+    time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    with process:
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert "resume=True" in errors
+    assert str(folder) in errors
+    assert finish(start(folder, "resume")) == 0
+    for name in RESULTS:
+        assert (folder / name).read_bytes() == (uninterrupted / name).read_bytes(), name
+
+
+def test_resuming_a_finished_run_changes_nothing(tmp_path):
+    runs.run(tmp_path / "run", epochs=2)
+    before = {name: (tmp_path / "run" / name).read_bytes() for name in (*RESULTS, "metrics.jsonl")}
+    again = runs.run(tmp_path / "run", epochs=2, resume=True)
+    assert len(again.history) == 2
+    for name, content in before.items():
+        assert (tmp_path / "run" / name).read_bytes() == content
+
+
+def test_a_folder_with_a_run_is_never_overwritten(tmp_path):
+    runs.run(tmp_path / "run", epochs=1)
+    with pytest.raises(CheckpointError, match="already holds a run"):
+        runs.run(tmp_path / "run", epochs=1)
+
+
+def test_a_resume_with_another_configuration_names_what_differs(tmp_path):
+    runs.run(tmp_path / "run", epochs=1)
+    with pytest.raises(CheckpointError, match=r"batch_size = 32[\s\S]*batch_size = 16"):
+        runs.run(tmp_path / "run", epochs=1, batch_size=32, resume=True)
+
+
+def test_an_unwritable_folder_is_an_error_before_training(tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(CheckpointError, match="cannot write"):
+        runs.run(tmp_path / "file" / "run")
+
+
+def test_the_configuration_is_written_before_the_first_step(tmp_path):
+    class Fails(hf.Callback):
+        def stepped(self):
+            raise RuntimeError("here")
+
+    with pytest.raises(RuntimeError, match="here"):
+        runs.run(tmp_path / "run", callbacks=(Fails(),))
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert config["solver"] == {"name": "EPO", "space": "weights", "tolerance": 1e-4}
+    assert config["preferences"] == {"name": "Dirichlet", "alpha": 0.2}
+    assert json.loads((tmp_path / "run" / "environment.json").read_text())["torch"] == torch.__version__
+
+
+def test_a_loaded_model_predicts_the_same_without_the_code_that_made_it(tmp_path):
+    run = runs.run(tmp_path / "run", epochs=3)
+    x = torch.randn(5, 4)
+    for model in (hf.load(tmp_path / "run", runs.Net()), hf.load(tmp_path / "run", "tests.runs:Net")):
+        torch.testing.assert_close(model(x, [0.3, 0.7]), run.model(x, [0.3, 0.7]), atol=0, rtol=0)
+        assert model.record["convention"] == "inverse"
+    last = hf.load(tmp_path / "run" / "last.safetensors", runs.Net())
+    assert last(x, [0.3, 0.7]).shape == (1, 5, 1)
+    run.model.save(tmp_path / "model.safetensors")
+    torch.testing.assert_close(
+        hf.load(tmp_path / "model.safetensors", runs.Net())(x, [0.3, 0.7]), run.model(x, [0.3, 0.7]), atol=0, rtol=0
+    )
+
+
+def test_a_checkpoint_without_its_module_or_with_another_is_refused(tmp_path):
+    runs.run(tmp_path / "run", epochs=1)
+    with pytest.raises(CheckpointError, match="no code"):
+        hf.load(tmp_path / "run")
+    with pytest.raises(CheckpointError, match=r"body\.0\.weight"):
+        hf.load(tmp_path / "run", nn.Linear(4, 1))
+    with pytest.raises(hf.HyperfrontError, match="cannot be imported"):
+        hf.load(tmp_path / "run", "tests.runs:Nothing")
+    with pytest.raises(CheckpointError, match="no checkpoint"):
+        hf.load(tmp_path / "nowhere")
+
+
+def test_the_model_ends_at_its_best_validated_weights(tmp_path):
+    run = runs.run(tmp_path / "run", epochs=6)
+    volumes = [record["validation"]["hypervolume"] for record in run.history]
+    assert run.front.hypervolume() == pytest.approx(max(volumes), rel=1e-12)
+
+
+def test_training_stops_early_when_validation_no_longer_improves(tmp_path):
+    run = runs.run(tmp_path / "run", epochs=50, lr=0.0, patience=3)
+    assert len(run.history) == 4
+    assert len(runs.run(tmp_path / "run", epochs=50, lr=0.0, patience=3, resume=True).history) == 4
+
+
+def test_losses_that_break_in_the_middle_are_named_with_epoch_and_step(tmp_path):
+    calls = []
+
+    def breaks(output, batch):
+        calls.append(1)
+        return output.square().mean() * (float("nan") if len(calls) > 12 else 1.0)
+
+    problem = hf.supervised(
+        (torch.randn(32, 4),), losses={"fine": lambda output, batch: (output - 1).square().mean(), "breaks": breaks}
+    )
+    model = hf.wrap(runs.Net(), ["fine", "breaks"], hidden=4)
+    with pytest.raises(LossError, match=r"'breaks' is NaN at epoch \d, step \d"):
+        hf.fit(model, problem, epochs=4, batch_size=8, out=tmp_path / "run", callbacks=[])
+    assert all(tensor.isfinite().all() for tensor in model.state_dict().values())
+    assert (tmp_path / "run" / "last.safetensors").exists()
+
+
+def test_a_data_loader_trains_too_and_resumes_at_epochs(tmp_path):
+    data = torch.utils.data.TensorDataset(*runs.problem().train.source.data)
+
+    def fit(epochs_seen: int | None, out: Path, resume: bool = False) -> hf.Run:
+        torch.manual_seed(0)
+        loader = torch.utils.data.DataLoader(data, batch_size=24, shuffle=True)  # 128 rows: 5 batches and a rest
+        problem = hf.supervised(loader, loader, losses=dict(runs.problem().measures), reference=(10, 10))
+        model = hf.wrap(runs.Net(), ["sum", "product"], hidden=4)
+        return hf.fit(model, problem, epochs=4, rays_per_step=2, out=out, resume=resume, callbacks=[Stop(epochs_seen)])
+
+    class Stop(hf.Callback):
+        def __init__(self, after):
+            self.after = after
+
+        def epoch_ended(self, record):
+            assert record["step"] == 5 * record["epoch"]
+            if record["epoch"] == self.after:
+                raise RuntimeError("stop")
+
+    whole = fit(None, tmp_path / "whole")
+    with pytest.raises(RuntimeError, match="stop"):
+        fit(3, tmp_path / "cut")
+    fit(None, tmp_path / "cut", resume=True)
+    assert whole.front is not None
+    for name in RESULTS:
+        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+
+
+def test_any_optimiser_and_schedule_can_be_used_and_resumed(tmp_path):
+    settings = dict(
+        optimizer=partial(torch.optim.SGD, lr=0.01, momentum=0.9),
+        schedule=partial(torch.optim.lr_scheduler.StepLR, step_size=8),
+        epochs=3,
+    )
+    run = runs.run(tmp_path / "run", **settings)
+    assert [record["lr"] for record in run.history] == pytest.approx([1e-3, 1e-4, 1e-5])
+
+
+def test_warm_up_and_cosine_have_the_right_learning_rates(tmp_path):
+    run = runs.run(tmp_path / "run", epochs=4, lr=1.0, warmup=8, solver=hf.LS())
+    rates = [record["lr"] for record in run.history]
+    assert rates[0] == pytest.approx(1.0)
+    assert rates[-1] == pytest.approx(0.0, abs=1e-12)
+    assert rates[1] > rates[2] > rates[3]
+
+
+def test_the_caller_s_random_numbers_are_left_alone(tmp_path):
+    torch.manual_seed(5)
+    expected = torch.rand(1)
+    torch.manual_seed(5)
+    model = hf.wrap(runs.Net(), ["sum", "product"], hidden=4)
+    state = torch.get_rng_state()
+    hf.fit(model, runs.problem(), epochs=1, batch_size=32, callbacks=[])
+    assert torch.equal(torch.get_rng_state(), state)
+    assert expected.shape == (1,)
+
+
+def test_tensorboard_holds_what_the_records_hold(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    run = runs.run(tmp_path / "run", epochs=2, callbacks=(hf.TensorBoard(tmp_path / "board"),))
+    events = EventAccumulator(str(tmp_path / "board"))
+    events.Reload()
+    found = [event.value for event in events.Scalars("validation/hypervolume")]
+    assert found == pytest.approx([record["validation"]["hypervolume"] for record in run.history])
+
+
+class TestTheory:
+    def test_epo_reaches_every_point_of_a_concave_front(self):
+        problem = build("fonseca", variables=5)
+        torch.manual_seed(0)
+        run = hf.fit(problem.model(hidden=50), problem, epochs=10, rays_per_step=16, lr=3e-3, callbacks=[])
+        assert problem.truth.distance(run.front.losses).max() < 1e-3
+        assert metrics.uniformity(run.front.losses, run.front.rays).min() > 0.99
+        assert {name for record in run.history for name in record["status"]} <= {"as_named", "floored"}
+
+    def test_linear_scalarisation_ends_up_at_the_extremes_of_a_concave_front(self):
+        problem = build("fonseca", variables=5)
+        torch.manual_seed(0)
+        run = hf.fit(
+            problem.model(hidden=50), problem, solver=hf.LS(), epochs=20, rays_per_step=16, lr=3e-3, callbacks=[]
+        )
+        extremes = torch.tensor([[0.0, 0.9817], [0.9817, 0.0]], dtype=torch.float64)  # 1 - exp(-4)
+        off_centre = (run.front.rays[:, 0] - 0.5).abs() > 0.1  # at 1/2 both extremes are equally good
+        nearest = torch.cdist(run.front.losses[off_centre], extremes).min(1).values
+        assert nearest.max() < 0.05
+        assert run.front.convention == "weights"
+
+    def test_hypernetwork_space_reaches_the_front_too(self):
+        problem = build("vlmop2")
+        torch.manual_seed(0)
+        solver = hf.EPO(space="hypernetwork")
+        run = hf.fit(problem.model(hidden=32), problem, solver=solver, epochs=8, rays_per_step=16, lr=3e-3, callbacks=[])
+        assert problem.truth.distance(run.front.losses).max() < 1e-2
+        assert metrics.uniformity(run.front.losses, run.front.rays).min() > 0.98
+
+    def test_a_lifted_scalarisation_trains_like_a_solver(self):
+        problem = build("vlmop2")
+        torch.manual_seed(0)
+        smooth = hf.lift(lambda losses, rays: (rays * losses / 0.02).logsumexp(-1), convention="inverse")
+        run = hf.fit(problem.model(hidden=32), problem, solver=smooth, epochs=8, rays_per_step=16, lr=3e-3, callbacks=[])
+        assert problem.truth.distance(run.front.losses).max() < 1e-2
+        assert run.front.uniformity() > 0.95
