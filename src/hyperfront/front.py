@@ -113,8 +113,11 @@ class Front:
         """The front as a matplotlib figure, or written to ``path`` (.png, .svg, .pdf, or .html to explore)."""
         from hyperfront import plots  # only those who draw need matplotlib and plotly
 
-        interactive = path is not None and Path(path).suffix == ".html"
-        figure = (plots.interactive if interactive else plots.static).front(self, kind=kind)
+        if path is not None and Path(path).suffix.lower() == ".html":
+            from hyperfront.plots import interactive as backend
+        else:
+            from hyperfront.plots import static as backend
+        figure = backend.front(self, kind=kind)
         if path is not None:
             plots.save(figure, path)
         return figure
@@ -125,7 +128,6 @@ class Front:
         if path.suffix == ".csv":
             checkpoint.write_bytes(path, self._csv().encode())
             return
-        tensors = {"rays": self.rays, "losses": self.losses, "truth": self.truth}
         document = {
             "format": "hyperfront-front",
             "schema": checkpoint.SCHEMA,
@@ -134,7 +136,9 @@ class Front:
             "convention": self.convention,
             "scores": {name: values.tolist() for name, values in self.scores.items()},
             "provenance": dict(self.provenance),
-            **{name: None if tensor is None else tensor.tolist() for name, tensor in tensors.items()},
+            "rays": self.rays.tolist(),
+            "losses": self.losses.tolist(),
+            "truth": None if self.truth is None else self.truth.tolist(),
         }
         checkpoint.write_json(path, document)
 
@@ -153,15 +157,11 @@ class Front:
         try:
             if document["format"] != "hyperfront-front" or document["schema"] != checkpoint.SCHEMA:
                 raise KeyError("format")
-            tensor = {
-                name: None if document[name] is None else torch.tensor(document[name], dtype=torch.float64)
-                for name in ("rays", "losses", "truth")
-            }
             return cls(
                 objectives=tuple(document["objectives"]),
-                rays=tensor["rays"],
-                losses=tensor["losses"],
-                truth=tensor["truth"],
+                rays=torch.tensor(document["rays"], dtype=torch.float64),
+                losses=torch.tensor(document["losses"], dtype=torch.float64),
+                truth=None if document["truth"] is None else torch.tensor(document["truth"], dtype=torch.float64),
                 scores={k: torch.tensor(v, dtype=torch.float64) for k, v in document["scores"].items()},
                 reference=None if document["reference"] is None else tuple(document["reference"]),
                 convention=document["convention"],
