@@ -85,9 +85,7 @@ def test_the_loop_of_one_s_own_gives_the_same_gradient_as_the_step():
     expected = gradients(model)
     model.zero_grad()
     x, y = batch
-    hf.backward(
-        model, RAYS, lambda net: [net(x).square().mean(), (net(x) - y).abs().mean()], solver=hf.EPO()
-    )
+    hf.backward(model, RAYS, lambda net: [net(x).square().mean(), (net(x) - y).abs().mean()], solver=hf.EPO())
     for a, b in zip(gradients(model), expected, strict=True):
         torch.testing.assert_close(a, b)
 
@@ -119,9 +117,7 @@ def test_a_loss_of_zero_is_floored_under_epo_and_reported():
 
 
 def one_bad_loss(bad) -> hf.Problem:
-    return hf.supervised(
-        (torch.ones(4, 5),), losses={"good": lambda output, batch: output.square().mean(), "bad": bad}
-    )
+    return hf.supervised((torch.ones(4, 5),), losses={"good": lambda output, batch: output.square().mean(), "bad": bad})
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,9 @@ RESULTS = ("last.safetensors", "best.safetensors", "front.json")
 def start(folder: Path, *words: str) -> subprocess.Popen:
     command = [sys.executable, "-m", "tests.runs", str(folder), *words]
     root = Path(__file__).parents[1]
-    return subprocess.Popen(command, cwd=root, stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    return subprocess.Popen(
+        command, cwd=root, stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}
+    )
 
 
 def finish(process: subprocess.Popen) -> int:
@@ -271,7 +273,9 @@ class TestTheory:
         problem = build("vlmop2")
         torch.manual_seed(0)
         solver = hf.EPO(space="hypernetwork")
-        run = hf.fit(problem.model(hidden=32), problem, solver=solver, epochs=8, rays_per_step=16, lr=3e-3, callbacks=[])
+        run = hf.fit(
+            problem.model(hidden=32), problem, solver=solver, epochs=8, rays_per_step=16, lr=3e-3, callbacks=[]
+        )
         assert problem.truth.distance(run.front.losses).max() < 1e-2
         assert metrics.uniformity(run.front.losses, run.front.rays).min() > 0.98
 
@@ -279,6 +283,8 @@ class TestTheory:
         problem = build("vlmop2")
         torch.manual_seed(0)
         smooth = hf.lift(lambda losses, rays: (rays * losses / 0.02).logsumexp(-1), convention="inverse")
-        run = hf.fit(problem.model(hidden=32), problem, solver=smooth, epochs=8, rays_per_step=16, lr=3e-3, callbacks=[])
+        run = hf.fit(
+            problem.model(hidden=32), problem, solver=smooth, epochs=8, rays_per_step=16, lr=3e-3, callbacks=[]
+        )
         assert problem.truth.distance(run.front.losses).max() < 1e-2
         assert run.front.uniformity() > 0.95

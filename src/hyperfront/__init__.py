@@ -8,7 +8,7 @@ Two words carry everything:
 :func:`wrap` turns any ``nn.Module`` into a :class:`ParetoModel`, which has a network for every ray. :func:`supervised`
 or :func:`analytic` states the objectives. :func:`fit` trains with a solver (:class:`LS`, :class:`EPO`, or any
 scalarisation through :func:`lift`) on rays drawn from preferences (:class:`Dirichlet`). :func:`evaluate` measures a
-:class:`Front`, :meth:`Front.select` finds the ray for an operating point, and ``model.at(ray)`` is a plain module again.
+:class:`Front`, :meth:`Front.select` finds the ray of an operating point, and ``model.at(ray)`` is a plain module.
 
 Shapes are one contract everywhere: ``m`` objectives, ``R`` rays, ``B`` rows, ``n`` generated weights; rays first.
 """

@@ -45,19 +45,18 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         ) from None
     try:
         document = json.loads(metadata["hyperfront"])
-        known = document["format"] == FORMAT and isinstance(document["schema"], int)
+        if document["format"] != FORMAT:
+            raise ValueError(document["format"])
     except (KeyError, TypeError, ValueError):
-        known = False
-    if not known:
         raise CheckpointError(
             "the file is a safetensors file, but not a hyperfront checkpoint",
             got=f"{path} with metadata {sorted(metadata)}",
             expected="a file written by ParetoModel.save or hyperfront.fit",
-        )
-    if document["schema"] != SCHEMA:
+        ) from None
+    if document.get("schema") != SCHEMA:
         raise CheckpointError(
             "the checkpoint has a schema that this version does not read",
-            got=document["schema"],
+            got=document.get("schema"),
             expected=SCHEMA,
             fix="use the version of hyperfront that wrote it",
         )

@@ -67,8 +67,8 @@ def igd_plus(losses: Tensor, truth: Tensor) -> float:
     """
     import moocore
 
-    points, truth = (torch.as_tensor(t, dtype=torch.float64, device="cpu").numpy() for t in (losses, truth))
-    return float(moocore.igd_plus(points, ref=truth))
+    points, wanted = (torch.as_tensor(t, dtype=torch.float64, device="cpu").numpy() for t in (losses, truth))
+    return float(moocore.igd_plus(points, ref=wanted))
 
 
 def spacing(losses: Tensor) -> float:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from hyperfront import checkpoint
 from hyperfront.batches import Batch, map_tensors, split, to_device
 from hyperfront.errors import CheckpointError, HyperfrontError, ProblemError, TargetError, unknown_name
-from hyperfront.hypernets import KINDS, Hypernet
+from hyperfront.hypernets import KINDS, Hypernet, OwnHypernet
 from hyperfront.preferences import validate
 from hyperfront.target import Generate, Target
 
@@ -26,7 +26,7 @@ class ParetoModel(nn.Module):
     checkpoints, since rays mean nothing without it.
     """
 
-    def __init__(self, target: Target, hypernet: nn.Module, objectives: Sequence[str]):
+    def __init__(self, target: Target, hypernet: Hypernet, objectives: Sequence[str]):
         super().__init__()
         self.target, self.hypernet = target, hypernet
         self.objectives = tuple(objectives)
@@ -96,10 +96,9 @@ class ParetoModel(nn.Module):
 
     def document(self) -> dict[str, Any]:
         """Everything but the numbers, as JSON: enough to rebuild the model around a module of the same shapes."""
-        known = isinstance(self.hypernet, Hypernet) and self.hypernet.kind in KINDS
         return {
             "objectives": list(self.objectives),
-            "hypernet": {"kind": self.hypernet.kind, **self.hypernet.options()} if known else None,
+            "hypernet": {"kind": self.hypernet.kind, "options": self.hypernet.options()},
             "target": {
                 "tensors": [asdict(spec) | {"shape": list(spec.shape)} for spec in self.target.tensors],
                 "batchnorm": self.target.batchnorm,
@@ -135,29 +134,32 @@ def wrap(
     """
     objectives = check_objectives(objectives)
     target = Target(module, generate=generate, rest=rest, batching=batching, batchnorm=batchnorm)
+    made = _hypernet(hypernet, options, len(objectives), target)
+    return ParetoModel(target, made, objectives).to(next(module.parameters()).device)
+
+
+def _hypernet(hypernet: str | nn.Module, options: dict[str, Any], m: int, target: Target) -> Hypernet:
     if isinstance(hypernet, str):
         if hypernet not in KINDS:
             raise unknown_name("hypernetwork", hypernet, KINDS)
         sizes = [spec.size for spec in target.generated]
         try:
-            hypernet = KINDS[hypernet](len(objectives), target.n, start=target.start(), sizes=sizes, **options)
+            return KINDS[hypernet](m, target.n, start=target.start(), sizes=sizes, **options)
         except TypeError as error:
             raise HyperfrontError(f"the hypernetwork {hypernet!r} does not take these options", got=error) from None
-    elif options:
+    if options:
         raise HyperfrontError("options belong to a hypernetwork given by name", got=sorted(options))
-    device = next(module.parameters()).device
-    model = ParetoModel(target, hypernet, objectives).to(device)
     try:
-        shape = list(model.hypernet(torch.full((1, len(objectives)), 1 / len(objectives), device=device)).shape)
-    except (RuntimeError, TypeError, ValueError) as error:
+        shape = list(hypernet(torch.full((1, m), 1 / m).to(next(hypernet.parameters()))).shape)
+    except (RuntimeError, TypeError, ValueError, StopIteration) as error:
         shape = error
     if shape != [1, target.n]:
         raise TargetError(
             "the hypernetwork does not generate the weights of this target",
             got=shape,
-            expected=f"rays [R, {len(objectives)}] -> theta [R, {target.n}]",
+            expected=f"rays [R, {m}] -> theta [R, {target.n}]",
         )
-    return model
+    return OwnHypernet(hypernet, m, target.n)
 
 
 def check_objectives(objectives: Sequence[str]) -> tuple[str, ...]:
@@ -189,8 +191,8 @@ def restore(
                 fix="pass a module with the same tensors as target=",
             )
     roles = {entry["name"]: entry["role"] for entry in table}
-    module_kind = document["hypernet"]
-    if hypernet is None and module_kind is None:
+    stored_hypernet = document["hypernet"]
+    if hypernet is None and stored_hypernet["kind"] not in KINDS:
         raise CheckpointError(
             "the checkpoint was made with a hypernetwork of your own", fix="pass an instance of it as hypernet="
         )
@@ -202,12 +204,9 @@ def restore(
         document["objectives"],
         generate=lambda name, _: roles[name] == "generated",
         batchnorm=document["target"]["batchnorm"],
-        **({"hypernet": hypernet} if hypernet is not None else {"hypernet": module_kind["kind"]} | _options(module_kind)),
+        hypernet=stored_hypernet["kind"] if hypernet is None else hypernet,
+        **(stored_hypernet["options"] if hypernet is None else {}),
     )
     model.record = document["record"]
     checkpoint.load_into(model, tensors)
     return model.eval()
-
-
-def _options(kind: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in kind.items() if key != "kind"}

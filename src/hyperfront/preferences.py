@@ -110,7 +110,9 @@ def das_dennis(m: int, partitions: int, *, positive: bool = False) -> Tensor:
     least = 1 if positive else 0
     if m < 2 or partitions < max(1, least * m):
         raise RayError(
-            "no such grid", got=f"m = {m}, partitions = {partitions}", expected=f"m >= 2, partitions >= {least * m or 1}"
+            "no such grid",
+            got=f"m = {m}, partitions = {partitions}",
+            expected=f"m >= 2, partitions >= {least * m or 1}",
         )
     return _compositions(partitions - least * m, m).add_(least) / partitions
 
@@ -127,9 +129,7 @@ def shifted_grid(m: int, partitions: int) -> Tensor:
     """
     j = m // 2
     if m < 2 or partitions < j:
-        raise RayError(
-            "no such grid", got=f"m = {m}, partitions = {partitions}", expected=f"m >= 2, partitions >= {j}"
-        )
+        raise RayError("no such grid", got=f"m = {m}, partitions = {partitions}", expected=f"m >= 2, partitions >= {j}")
     return (_compositions(partitions - j, m) + j / m) / partitions
 
 

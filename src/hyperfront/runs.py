@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -35,8 +36,6 @@ class RunFolder:
 
     def records(self) -> list[dict[str, Any]]:
         """The metrics, one record for each epoch."""
-        from hyperfront.training.callbacks import read_records
-
         return read_records(self.metrics)
 
     def checkpoint(self, which: Literal["best", "last"] | None = None) -> Path:
@@ -51,6 +50,19 @@ class RunFolder:
     def tensors(self, which: Literal["best", "last"]) -> dict[str, Tensor]:
         """The model's tensors in a checkpoint."""
         return _model_tensors(checkpoint.read(self.checkpoint(which))[0])
+
+
+def read_records(path: Path) -> list[dict[str, Any]]:
+    """The records of a log; a last line that was cut off by a crash is left out."""
+    if not path.exists():
+        return []
+    records = []
+    for line in path.read_text().splitlines():
+        try:
+            records.append(json.loads(line))
+        except ValueError:
+            break
+    return records
 
 
 @dataclass(frozen=True, eq=False)

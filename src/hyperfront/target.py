@@ -273,7 +273,7 @@ class Target(nn.Module):
         for name, value in values.items():
             own[name].copy_(value)  # in place, so that tied weights stay tied
         for name in self.norms:
-            layer = module.get_submodule(name)
+            layer: Any = module.get_submodule(name)
             layer.track_running_stats = self.batchnorm == "grid"
             if self.batchnorm == "batch":
                 layer.running_mean = layer.running_var = layer.num_batches_tracked = None

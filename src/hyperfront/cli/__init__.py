@@ -8,6 +8,10 @@ import warnings
 
 from hyperfront.errors import HyperfrontError
 
+DESCRIPTION = """One model, every trade-off: train a model of a whole Pareto front, then pick any point of it.
+
+Start with `hyperfront demo`. `hyperfront COMMAND --help` explains a command."""
+
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of the command ``hyperfront``."""
@@ -29,8 +33,7 @@ def main(arguments: list[str] | None = None) -> None:
         tyro.extras.subcommand_cli_from_dict(
             commands,
             prog="hyperfront",
-            description="One model, every trade-off: train a model of a whole Pareto front, then pick any point of it.\n\n"
-            "Start with `hyperfront demo`. `hyperfront COMMAND --help` explains a command.",
+            description=DESCRIPTION,
             args=given,
             config=(tyro.conf.FlagCreatePairsOff,),
         )

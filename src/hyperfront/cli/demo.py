@@ -23,8 +23,8 @@ def demo(*, out: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("runs/d
     train("fonseca", out=folder)
     console.print(
         "\nWhat you see: each ray asks for one trade-off between l1 and l2, and one model answers them all.\n"
-        "[bold]distance[/bold] is how far the answer lies from the true front, [bold]uniformity[/bold] is 1 where it lies "
-        "exactly on the ray.\n\n"
+        "[bold]distance[/bold] is how far the answer lies from the true front; "
+        "[bold]uniformity[/bold] is 1 where it lies exactly on the ray.\n\n"
         "Use it from Python:\n"
         "  import hyperfront as hf\n"
         f'  model = hf.load("{folder}")\n'

@@ -21,7 +21,9 @@ def evaluate(
     *,
     rays: Annotated[int, tyro.conf.arg(metavar="N")] = 25,
     split: Literal["val", "test"] = "val",
-    which: Annotated[Literal["best", "last"] | None, tyro.conf.arg(metavar="{best,last}", help_behavior_hint="")] = None,
+    which: Annotated[
+        Literal["best", "last"] | None, tyro.conf.arg(metavar="{best,last}", help_behavior_hint="")
+    ] = None,
     target: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None,
     problem: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None,
     save: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FILE ...", help_behavior_hint="")] = (),

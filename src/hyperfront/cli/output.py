@@ -64,13 +64,14 @@ def summary(front: Front, problem: Problem) -> dict[str, str]:
 def draw(front: Front, folder: RunFolder) -> list[Path]:
     """Pictures of the front and of its evolution, into the run folder."""
     from hyperfront import plots
+    from hyperfront.plots import interactive, static
 
     files = [folder.path / "front.png", folder.path / "front.html"]
     for file in files:
         front.plot(file)
     records = [{"epoch": r["epoch"], **r["validation"]} for r in folder.records() if r.get("validation")]
     if len(records) > 1:
-        for suffix, backend in (("png", plots.static), ("html", plots.interactive)):
+        for suffix, backend in (("png", static), ("html", interactive)):
             figure = backend.evolution(
                 records, objectives=front.objectives, truth=front.truth, reference=front.reference
             )

@@ -53,7 +53,7 @@ def train(
         hyperfront train fonseca --solver ls --out runs/ls --resume
 
     Args:
-        solver: How losses are weighed: epo (exact: the ray fixes the point of the front) or ls (the ray is the weights).
+        solver: How losses are weighed: epo (the ray fixes the point of the front) or ls (the ray is the loss weights).
         arguments: Arguments of the problem, such as variables=2 or m=4.
         epochs: Passes over the data; for a problem without data, 100 steps each.
         rays_per_step: Rays drawn for each step.
@@ -69,13 +69,22 @@ def train(
     """
     name, made = problem, _solver(solver)
     recipe = entry(name).recipe
-    given = dict(epochs=epochs, rays_per_step=rays_per_step, lr=lr, alpha=alpha, hidden=hidden, evaluation_rays=rays)
+    given: dict[str, Any] = {
+        "epochs": epochs,
+        "rays_per_step": rays_per_step,
+        "lr": lr,
+        "alpha": alpha,
+        "hidden": hidden,
+        "evaluation_rays": rays,
+    }
     recipe = dataclasses.replace(recipe, **{key: value for key, value in given.items() if value is not None})
     if resume and out is None:
         raise HyperfrontError("nothing says which run to resume", fix="add --out FOLDER")
     built = build(name, **_parse(arguments))
     folder = RunFolder(out or free_folder(Path("runs") / f"{name}-{solver}"))
     chosen = torch.device(_device(device) if built.has_data else "cpu")
+    if not built.has_data:
+        torch.set_num_threads(1)  # tensors this small gain nothing from more, and lose much on a busy machine
 
     torch.manual_seed(seed)
     model = built.model(hidden=recipe.hidden).to(chosen)
@@ -151,11 +160,11 @@ def _dry_run(recipe: Any, model: Any, problem: Any, solver: Solver) -> None:
     steps = problem.train.source.steps(256)
     step, rays = Step(model, problem, solver), Dirichlet(recipe.alpha)
     generator = torch.Generator().manual_seed(0)
-    for index in range(13):  # the first three warm up
-        if index == 3:
-            start = time.perf_counter()
+    times = [time.perf_counter()]
+    for _ in range(11):  # the first one warms up
         step(rays.sample(recipe.rays_per_step, problem.m, generator).to(next(model.parameters())), ())
-    each = (time.perf_counter() - start) / 10
+        times.append(time.perf_counter())
+    each = (times[-1] - times[1]) / 10
     floats = 4 * sum(p.numel() for p in model.parameters()) + 2 * recipe.rays_per_step * problem.m * model.target.n
     console.print(f"  {'memory':<16}about {4 * floats / 2**20:.0f} MiB for parameters, optimiser and gradients")
     console.print(f"  {'time':<16}about {each * steps:.1f} s an epoch, {each * steps * recipe.epochs:.0f} s in all")

@@ -42,3 +42,19 @@ class Hypernet(nn.Module, ABC):
             jacobian = torch.stack(rows)
             result.append(jacobian @ jacobian.T)
         return torch.stack(result)
+
+
+class OwnHypernet(Hypernet):
+    """A module of the user's, ``rays [R, m] -> theta [R, n]``, as a hypernetwork."""
+
+    kind = "own"
+
+    def __init__(self, module: nn.Module, m: int, n: int):
+        super().__init__()
+        self.module, self.m, self.n = module, m, n
+
+    def forward(self, rays: Tensor) -> Tensor:
+        return self.module(rays)
+
+    def options(self) -> dict[str, Any]:
+        return {}

@@ -62,22 +62,25 @@ class MLPHypernet(Hypernet):
             )
         self.m, self.n, self.hidden, self.initialisation = m, n, hidden, initialisation
         width = m if initialisation == "plain" else 2 * m
-        self.layers = nn.ModuleList(
-            [nn.Linear(width, hidden), nn.Linear(hidden, hidden), nn.Linear(hidden, hidden), nn.Linear(hidden, n)]
+        self.first, self.second, self.third = (
+            nn.Linear(width, hidden),
+            nn.Linear(hidden, hidden),
+            nn.Linear(hidden, hidden),
         )
+        self.heads = nn.Linear(hidden, n)
         if initialisation == "residual" and start is not None:
             self._start_at(start, sizes or [n])
 
     @torch.no_grad()
     def _start_at(self, start: Tensor, sizes: Sequence[int]) -> None:
-        for layer in self.layers[:3]:
+        for layer in (self.first, self.second, self.third):
             nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
             nn.init.zeros_(layer.bias)
         features = self._activations(das_dennis(self.m, 4).float())[-1]
         length = features.square().sum(-1).mean().sqrt()
         deviation = torch.cat([p.std(correction=0).expand(len(p)) for p in start.split(list(sizes))])
-        self.layers[3].weight.normal_().mul_(RESIDUAL_SCALE * deviation[:, None] / length)
-        self.layers[3].bias.copy_(start)
+        self.heads.weight.normal_().mul_(RESIDUAL_SCALE * deviation[:, None] / length)
+        self.heads.bias.copy_(start)
 
     def options(self) -> dict[str, Any]:
         return {"hidden": self.hidden, "initialisation": self.initialisation}
@@ -86,13 +89,12 @@ class MLPHypernet(Hypernet):
         """The input of every layer: ``[e(r), h1, h2, z]``."""
         if self.initialisation == "residual":
             rays = torch.cat([(math.pi / 2 * rays).cos(), (math.pi / 2 * rays).sin()], dim=-1)
-        inputs = [rays]
-        for layer in self.layers[:2]:
-            inputs.append(torch.relu(layer(inputs[-1])))
-        return [*inputs, self.layers[2](inputs[-1])]
+        h1 = torch.relu(self.first(rays))
+        h2 = torch.relu(self.second(h1))
+        return [rays, h1, h2, self.third(h2)]
 
     def forward(self, rays: Tensor) -> Tensor:
-        return self.layers[3](self._activations(rays)[-1])
+        return self.heads(self._activations(rays)[-1])
 
     @torch.no_grad()
     def gram(self, rays: Tensor, grads: Tensor) -> Tensor:
@@ -104,14 +106,14 @@ class MLPHypernet(Hypernet):
 
         with ``delta = grads`` at the heads and back-propagated through the small trunk for the rest.
         """
-        inputs = self._activations(rays)
+        layers, inputs = [self.first, self.second, self.third, self.heads], self._activations(rays)
         delta, gram = grads, torch.zeros((), dtype=torch.float64, device=grads.device)
         for index in (3, 2, 1, 0):
             wide = delta.double()
             square = 1 + inputs[index].double().square().sum(-1)
             gram = gram + square[:, None, None] * (wide @ wide.transpose(1, 2))
             if index:
-                delta = delta @ self.layers[index].weight
+                delta = delta @ layers[index].weight
             if index in (1, 2):  # these inputs came out of a ReLU
                 delta = delta * (inputs[index] > 0)[:, None]
         return gram

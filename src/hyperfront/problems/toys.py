@@ -1,6 +1,6 @@
 """Problems with known fronts. Each carries its formula, reference point, exact front and its exact hypervolume.
 
-Points of bounded problems live in their box through ``lo + (hi - lo) sin^2(z + pi/4)`` (:class:`hyperfront.problem.Point`).
+Bounded problems keep their points in the box by ``lo + (hi - lo) sin^2(z + pi/4)`` (:class:`hyperfront.problem.Point`).
 """
 
 from __future__ import annotations
@@ -86,8 +86,9 @@ def zdt3(variables: int = 30) -> Problem:
 
         l1 = x1,   f2 = g (1 - sqrt(x1 / g) - x1 / g sin(10 pi x1)),   g = 1 + 9 mean(x2, ..., xd)
 
-    ``f2`` goes down to -0.77, and losses must be positive under EPO, so ``l2 = f2 + 1`` (an ideal value of -1). Rays that
-    point into a gap have no exact solution. Up to (1.1, 2.1) the hypervolume is that of the pieces, in closed form.
+    ``f2`` goes down to -0.77, and losses must be positive under EPO, so ``l2 = f2 + 1`` (an ideal value of -1). Rays
+    that point into a gap have no exact solution, and EPO, which is a local method, stays on the piece where it starts.
+    Up to (1.1, 2.1) the hypervolume is that of the pieces, in closed form.
     """
 
     def ratio(x1: Tensor, g: Tensor) -> Tensor:

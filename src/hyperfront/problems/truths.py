@@ -28,8 +28,8 @@ def curve(
 
 
 def _to_polyline(points: Tensor, line: Tensor) -> Tensor:
-    """Distance ``[R]`` of points ``[R, 2]`` to the polyline with vertices ``[K, 2]``: to its segments, so that the error
-    is of second order in their length."""
+    """Distance ``[R]`` of points ``[R, 2]`` to the polyline with vertices ``[K, 2]``: to its segments, so that the
+    error is of second order in their length."""
     nearest = torch.cdist(points, line).argmin(1)
     result = torch.full((len(points),), math.inf, dtype=torch.float64)
     for shift in (-1, 0):  # the segments on either side of the nearest vertex

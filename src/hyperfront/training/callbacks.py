@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hyperfront.errors import CheckpointError, HyperfrontError
+from hyperfront.runs import read_records
 
 
 class Callback:
@@ -77,19 +78,6 @@ class JsonLines(Callback):
             file.write(json.dumps(record) + "\n")
             file.flush()
             os.fsync(file.fileno())
-
-
-def read_records(path: Path) -> list[dict[str, Any]]:
-    """The records of a log; a last line that was cut off by a crash is left out."""
-    if not path.exists():
-        return []
-    records = []
-    for line in path.read_text().splitlines():
-        try:
-            records.append(json.loads(line))
-        except ValueError:
-            break
-    return records
 
 
 class TensorBoard(Callback):

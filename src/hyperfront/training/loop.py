@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from hyperfront import metrics
 from hyperfront import preferences as rays_module
 from hyperfront.errors import CheckpointError, HyperfrontError, LossError, ProblemError
-from hyperfront.front import Front, evaluate
+from hyperfront.front import evaluate
 from hyperfront.model import ParetoModel
 from hyperfront.preferences import Dirichlet, Preferences
 from hyperfront.problem import Problem
@@ -84,7 +84,7 @@ def fit(
     table = rays_module.validate(table, model.m, model.objectives).double().cpu()
     model.record = {
         **(problem.identity or {}),
-        "solver": describe(solver),
+        "solver": type(solver).__name__,
         "convention": solver.convention,
         "units": units(problem),
         "seed": seed,
@@ -120,7 +120,9 @@ def fit(
             state.load(folder.last)
         best = _best_so_far(folder, state)
         train = _Epochs(state, problem, preferences, rays_per_step, batch_size, seed)
-        history = _train(train, folder, callbacks, table, epochs, steps, validate_every, checkpoint_every, patience, best)
+        history = _train(
+            train, folder, callbacks, table, epochs, steps, validate_every, checkpoint_every, patience, best
+        )
     if best:
         model.load_state_dict(best)
     model.eval()
@@ -348,13 +350,13 @@ def _check_settings(
         raise ProblemError(
             "model and problem have different objectives", got=model.objectives, expected=problem.objectives
         )
-    given = dict(
-        epochs=epochs,
-        rays_per_step=rays_per_step,
-        batch_size=batch_size,
-        validate_every=validate_every,
-        checkpoint_every=checkpoint_every,
-    )
+    given = {
+        "epochs": epochs,
+        "rays_per_step": rays_per_step,
+        "batch_size": batch_size,
+        "validate_every": validate_every,
+        "checkpoint_every": checkpoint_every,
+    }
     for name, value in given.items():
         if not isinstance(value, int) or value < 1:
             raise HyperfrontError(f"{name} is not a positive number", got=value, expected="an integer >= 1")

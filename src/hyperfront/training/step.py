@@ -11,7 +11,7 @@ So EPO costs ``m`` backward passes through the *target* and one through the hype
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -38,7 +38,11 @@ class StepResult(NamedTuple):
 
 
 def backward(
-    model: ParetoModel, rays: Tensor, losses: Callable[[Network], Tensor], *, solver: Solver
+    model: ParetoModel,
+    rays: Tensor | Sequence,
+    losses: Callable[[Network], Tensor | Sequence[Tensor]],
+    *,
+    solver: Solver,
 ) -> StepResult:
     """Put the gradient of one step into ``.grad`` of the model's parameters: ``loss.backward()`` for your own loop.
 
@@ -47,13 +51,17 @@ def backward(
     >>> import hyperfront as hf
     >>> model = hf.wrap(torch.nn.Linear(1, 1), ["small", "large"])
     >>> x = torch.ones(4, 1)
-    >>> rays = model.prepare([0.5, 0.5])
-    >>> result = backward(model, rays, lambda net: torch.stack([net(x).square().mean(), (net(x) - 1).square().mean()]),
-    ...                   solver=hf.LS())
+    >>> losses = lambda net: (net(x).square().mean(), (net(x) - 1).square().mean())
+    >>> result = backward(model, [0.5, 0.5], losses, solver=hf.LS())
     >>> result.losses.shape
     torch.Size([1, 2])
     """
-    return _backward(model, rays, lambda network, _: _stacked(losses(network)), (), split=False, solver=solver)
+
+    def stacked(network: Network, _: Batch) -> Tensor:
+        found = losses(network)
+        return found if isinstance(found, Tensor) else torch.stack(list(found))
+
+    return _backward(model, model.prepare(rays), stacked, (), split=False, solver=solver)
 
 
 class Step:
@@ -91,47 +99,60 @@ def _backward(
     theta = model.hypernet(rays)
     leaf = theta.detach().requires_grad_()
     losses = model.target.map(function, leaf, rays, batch, split=split)
-    shared = [p for p in model.target.parameters() if p.requires_grad]  # trained directly
-    one_ray = len(rays) == 1
+    shared = [p for p in model.target.parameters() if p.requires_grad]  # trained directly, the same for all rays
+    wanted = [leaf, *shared]
 
-    grads, shared_grads, gram = [], [], None
-    if solver.needs_gram:
-        for j in range(model.m):  # the rays' thetas are independent: the gradient of the sum holds all of theirs
-            wanted = [leaf, *shared] if one_ray else [leaf]
-            keep = j + 1 < model.m or bool(shared and not one_ray)
-            found = torch.autograd.grad(losses[:, j].sum(), wanted, retain_graph=keep, materialize_grads=True)
-            grads.append(found[0])
-            shared_grads.append(found[1:])
-        jacobian = torch.stack(grads, dim=1)  # [R, m, n]
-        if solver.space == "hypernetwork":
-            gram = model.hypernet.gram(rays, jacobian)
-        else:
-            wide = jacobian.double()  # tiny differences decide between vertices: float64, and no TF32
-            gram = wide @ wide.transpose(1, 2)
+    if not solver.needs_gram:
+        weights, status = _solve(solver, losses.detach(), rays, None, floor)
+        gradients = torch.autograd.grad((weights * losses).sum() / len(rays), wanted, materialize_grads=True)
+    elif len(rays) == 1:  # the m passes give the gradients of the shared parameters too
+        passes = _passes(losses, wanted, keep=False)
+        jacobian = torch.stack([found[0] for found in passes], dim=1)
+        weights, status = _solve(solver, losses.detach(), rays, _gram(model, solver, rays, jacobian), floor)
+        gradients = [torch.stack([w * g for w, g in zip(weights[0], row)]).sum(0) for row in zip(*passes)]
+    else:  # they give those of each ray's theta, since no loss depends on another's; the shared ones need a pass more
+        passes = _passes(losses, [leaf], keep=bool(shared))
+        jacobian = torch.stack([found[0] for found in passes], dim=1)  # [R, m, n]
+        weights, status = _solve(solver, losses.detach(), rays, _gram(model, solver, rays, jacobian), floor)
+        gradients = [(weights[:, :, None] * jacobian).sum(1) / len(rays)]
+        if shared:
+            total = (weights * losses).sum() / len(rays)
+            gradients += torch.autograd.grad(total, shared, materialize_grads=True)
 
-    seen = losses.detach()
-    if solver.positive and floor is not None:
-        seen = torch.where((seen >= 0) & (seen < floor), floor, seen.double())
-    weights, status = solver(seen, rays, gram)
-    if solver.positive and floor is not None:
-        lifted = (losses.detach() < floor).any(-1) & (status == Status.AS_NAMED)
-        status = torch.where(lifted, Status.FLOORED, status).to(torch.uint8)
-    weights = weights.to(losses.dtype)
-
-    scaled = weights / len(rays)
-    if solver.needs_gram:
-        direction = (scaled[:, :, None] * jacobian).sum(1)  # [R, n]
-        if shared and one_ray:
-            of_shared = [sum(w * g for w, g in zip(scaled[0], parts)) for parts in zip(*shared_grads)]
-        elif shared:
-            of_shared = torch.autograd.grad((scaled * losses).sum(), shared, materialize_grads=True)
-    else:
-        direction, *of_shared = torch.autograd.grad((scaled * losses).sum(), [leaf, *shared], materialize_grads=True)
-
-    theta.backward(direction)
-    for parameter, gradient in zip(shared, of_shared if shared else ()):
+    theta.backward(gradients[0])
+    for parameter, gradient in zip(shared, gradients[1:]):
         parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
     return StepResult(losses.detach(), weights, status)
+
+
+def _passes(losses: Tensor, wanted: list[Tensor], *, keep: bool) -> list[tuple[Tensor, ...]]:
+    """The gradients of every objective, summed over rays, with respect to the wanted tensors."""
+    m = losses.shape[1]
+    return [
+        torch.autograd.grad(losses[:, j].sum(), wanted, retain_graph=keep or j + 1 < m, materialize_grads=True)
+        for j in range(m)
+    ]
+
+
+def _gram(model: ParetoModel, solver: Solver, rays: Tensor, jacobian: Tensor) -> Tensor:
+    """Inner products ``[R, m, m]`` of the objectives' gradients ``[R, m, n]``, in the space the solver works in."""
+    if solver.space == "hypernetwork":
+        return model.hypernet.gram(rays, jacobian)
+    wide = jacobian.double()  # tiny differences decide between vertices: float64, and no TF32
+    return wide @ wide.transpose(1, 2)
+
+
+def _solve(
+    solver: Solver, losses: Tensor, rays: Tensor, gram: Tensor | None, floor: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """The solver's weights, after lifting losses near zero where it needs positive ones."""
+    if not solver.positive or floor is None:
+        weights, status = solver(losses, rays, gram)
+        return weights.to(losses.dtype), status
+    low = (losses >= 0) & (losses < floor)
+    weights, status = solver(torch.where(low, floor, losses.double()), rays, gram)
+    floored = low.any(-1) & (status == Status.AS_NAMED)
+    return weights.to(losses.dtype), torch.where(floored, Status.FLOORED, status).to(torch.uint8)
 
 
 def check(step: Step, rays: Tensor, batch: Batch) -> None:
@@ -154,7 +175,7 @@ def check(step: Step, rays: Tensor, batch: Batch) -> None:
 def _blind(
     problem: Problem, model: ParetoModel, leaf: Tensor, rays: Tensor, batch: Batch, split: bool
 ) -> dict[str, bool]:
-    """Which objectives ignore ``theta``. A gradient of zero does not count: a gap between groups may have it at times."""
+    """Which objectives ignore ``theta``. A gradient of zero does not count: a gap between groups has it at times."""
     if problem.function is not None:  # all objectives at once: look whether they move
         before, after = (
             model.target.map(problem.losses, theta.detach(), rays, batch, split=split)
@@ -166,7 +187,9 @@ def _blind(
     blind = {}
     for name, measure in problem.measures.items():
         value = measure(output, part)
-        found = torch.autograd.grad(value, leaf, retain_graph=True, allow_unused=True) if value.requires_grad else [None]
+        found = (
+            torch.autograd.grad(value, leaf, retain_graph=True, allow_unused=True) if value.requires_grad else [None]
+        )
         blind[name] = found[0] is None
     return blind
 
@@ -188,7 +211,3 @@ def check_losses(losses: Tensor, objectives: tuple[str, ...], solver: Solver, *,
                 if negative
                 else "lower the learning rate, check the data for NaN, or clip inside the loss",
             )
-
-
-def _stacked(losses: Tensor | list[Tensor] | tuple[Tensor, ...]) -> Tensor:
-    return losses if isinstance(losses, Tensor) else torch.stack(list(losses))

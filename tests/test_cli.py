@@ -1,0 +1,141 @@
+"""The commands, end to end, as a user types them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+import hyperfront as hf
+
+
+def hyperfront(*words: str, folder: Path, code: int = 0) -> str:
+    """Run the command in a process of its own; what it printed to either stream."""
+    command = [sys.executable, "-c", "from hyperfront.cli import main; main()", *words]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "120"}
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> tuple[Path, str]:
+    folder = tmp_path_factory.mktemp("cli")
+    return folder, hyperfront("train", "vlmop2", "--epochs", "6", "--rays", "9", folder=folder)
+
+
+def test_train_prints_a_row_for_each_ray_and_both_hypervolumes(trained):
+    _, text = trained
+    assert len(re.findall(r"^(0\.\d{4}\s+){2}(\d\.\d{5}\s+){2}\S+e-\d\d\s+\d\.\d{6}$", text, flags=re.MULTILINE)) == 9
+    learned, true = (float(v) for v in re.findall(r"hypervolume, (?:learned|true) front\s+(\S+)", text))
+    assert 0.9 * true < learned <= true == pytest.approx(0.34212, abs=1e-5)
+
+
+def test_train_writes_a_run_folder_with_pictures_and_a_model(trained):
+    folder, _ = trained
+    run = folder / "runs" / "vlmop2-epo"
+    assert (run / "front.png").read_bytes().startswith(b"\x89PNG")
+    assert len(hf.Front.load(run / "front.json")) == 9
+    assert json.loads((run / "config.json").read_text())["epochs"] == 6
+    page = (run / "front.html").read_text()
+    assert "Plotly" in page
+    assert not re.search(r"<(script|link)[^>]+(src|href)=[\"']http", page)
+    model = hf.load(run)
+    assert model.at([0.5, 0.5])().shape == (2,)
+
+
+def test_evaluate_measures_the_same_front_again_and_writes_files(trained):
+    folder, _ = trained
+    run = "runs/vlmop2-epo"
+    text = hyperfront("evaluate", run, "--rays", "9", "--save", "again.json", "t.csv", "p.svg", folder=folder)
+    assert "wrote again.json" in text
+    first, again = hf.Front.load(folder / run / "front.json"), hf.Front.load(folder / "again.json")
+    torch.testing.assert_close(again.losses, first.losses, atol=1e-6, rtol=1e-5)
+    assert len((folder / "t.csv").read_text().splitlines()) == 10
+    assert "<svg" in (folder / "p.svg").read_text()
+
+
+def test_a_second_run_gets_a_folder_of_its_own(trained):
+    folder, _ = trained
+    before = (folder / "runs" / "vlmop2-epo" / "last.safetensors").read_bytes()
+    hyperfront("train", "vlmop2", "--epochs", "1", folder=folder)
+    assert (folder / "runs" / "vlmop2-epo-2" / "front.json").exists()
+    assert (folder / "runs" / "vlmop2-epo" / "last.safetensors").read_bytes() == before
+
+
+def test_demo_reaches_the_true_front(tmp_path):
+    text = hyperfront("demo", folder=tmp_path)
+    distance = float(re.search(r"largest distance to truth\s+(\S+)", text)[1])
+    least = float(re.search(r"uniformity, mean / least\s+\S+ / (\S+)", text)[1])
+    assert distance <= 1e-3
+    assert least >= 0.999
+    for name in ("front.png", "front.html", "front.json", "last.safetensors", "metrics.jsonl"):
+        assert (tmp_path / "runs" / "demo" / name).exists()
+
+
+def test_ctrl_c_says_how_to_continue_and_the_command_it_names_works(tmp_path):
+    words = ["train", "fonseca", "--out", "run", "--epochs", "12"]
+    command = [sys.executable, "-c", "from hyperfront.cli import main; main()", *words]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
+    with process:
+        while not (tmp_path / "run" / "last.safetensors").exists():
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "saved to run" in errors
+    assert "--out run --resume" in errors
+    assert "Traceback" not in errors
+    hyperfront(*words, "--resume", folder=tmp_path)
+    epochs = [json.loads(line)["epoch"] for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert epochs == list(range(1, 13))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["trian"], "Did you mean 'train'"),
+        (["train", "fonsecca"], "did you mean 'fonseca'"),
+        (["train", "zdt2", "--solver", "epoo"], "did you mean 'epo'"),
+        (["train", "zdt2", "--arguments", "variables"], "name=value"),
+        (["train", "zdt2", "--arguments", "variables=1"], "an integer >= 2"),
+        (["train", "zdt2", "--arguments", "colour=1"], "does not take these arguments"),
+        (["train", "zdt2", "--resume"], "add --out"),
+        (["train", "zdt2", "--epochs", "0"], "epochs is not a positive number"),
+        (["train", "zdt2", "--out", "/dev/null/run"], "cannot write"),
+        (["evaluate", "nowhere"], "no checkpoint"),
+    ],
+)
+def test_mistakes_get_an_answer_instead_of_a_traceback(words, message, tmp_path):
+    assert message in hyperfront(*words, folder=tmp_path, code=2)
+
+
+def test_dry_run_writes_nothing(tmp_path):
+    text = hyperfront("train", "dtlz2", "--arguments", "m=4", "--dry-run", folder=tmp_path)
+    assert "s an epoch" in text
+    assert not list(tmp_path.iterdir())
+
+
+def test_doctor_finds_this_environment_sound(tmp_path):
+    assert "everything is ready" in hyperfront("doctor", folder=tmp_path)
+
+
+@pytest.mark.parametrize("command", ["demo", "train", "evaluate", "doctor"])
+def test_help_explains_every_option(command, tmp_path):
+    text = hyperfront(command, "--help", folder=tmp_path)
+    for block in re.findall(r"│ (--\S+.*?)(?=\n│ --|\n╰)", text, flags=re.DOTALL):
+        words = re.sub(r"[│\s]+", " ", block).split()
+        assert len(words) > 4, block

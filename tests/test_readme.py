@@ -1,0 +1,72 @@
+"""Every block of code in the README runs."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import hyperfront as hf
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+
+
+def test_the_python_blocks_run_in_order(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(0)
+    names: dict = {}
+    for block in blocks("python"):
+        exec(compile(block, "README.md", "exec"), names)  # our own text
+    assert names["predictions"].shape == (2, 5, 1)
+    assert type(names["net"]) is torch.nn.Sequential
+    assert (tmp_path / "front.html").stat().st_size > 10_000
+    # the network cannot do both well, and the ray decides which one it does
+    front = names["front"]
+    assert front.losses[0, 0] < 0.5 * front.losses[-1, 0]
+    assert front.losses[-1, 1] < 0.5 * front.losses[0, 1]
+
+
+def test_the_diff_is_a_working_loop_before_and_after():
+    (diff,) = blocks("diff")
+    lines = diff.splitlines()
+    before = "\n".join(line[2:] for line in lines if not line.startswith("+"))
+    after = "\n".join(line[2:] for line in lines if not line.startswith("-"))
+    for code in (before, after):
+        torch.manual_seed(0)
+        names = {
+            "hf": hf,
+            "torch": torch,
+            "net": torch.nn.Linear(3, 1),
+            "loader": [(torch.randn(8, 3), torch.randn(8, 1)) for _ in range(3)],
+            "left_loss": lambda output, target: (output - target).square().mean(),
+            "right_loss": lambda output, target: (output + target).abs().mean(),
+        }
+        exec(code, names)
+        assert all(p.grad.abs().sum() > 0 for p in names.get("model", names["net"]).parameters())
+
+
+@pytest.mark.parametrize("command", re.findall(r"^\$ (hyperfront .*?)(?:\s+#.*)?$", README, flags=re.MULTILINE))
+def test_the_commands_are_understood(command):
+    """The commands themselves run in test_cli.py; here every flag must be one that exists."""
+    words = shlex.split(command)[1:]
+    code = f"from hyperfront.cli import main; main({[words[0], '--help']!r})"
+    text = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    for flag in (word for word in words if word.startswith("--")):
+        assert flag in text
+
+
+def test_what_the_readme_points_to_exists():
+    for link in re.findall(r"\]\((?!http)([^)#]+)\)", README):
+        assert (ROOT / link).exists(), link
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+    assert set(re.findall(r"make ([a-z]+)", README)) <= set(targets)
