@@ -116,8 +116,17 @@ def test_a_loss_of_zero_is_floored_under_epo_and_reported():
     assert all(p.grad.isfinite().all() for p in model.parameters())
 
 
-def one_bad_loss(bad) -> hf.Problem:
-    return hf.supervised((torch.ones(4, 5),), losses={"good": lambda output, batch: output.square().mean(), "bad": bad})
+def assert_refused(solver, bad, message: str) -> None:
+    """Both before the first step and by fit, which changes nothing."""
+    torch.manual_seed(0)
+    model, data = hf.wrap(mlp(), ["good", "bad"]), (torch.ones(4, 5),)
+    problem = hf.supervised(data, losses={"good": lambda output, batch: output.square().mean(), "bad": bad})
+    before = {k: v.clone() for k, v in model.state_dict().items()}
+    with pytest.raises(LossError, match=message):
+        check(Step(model, problem, solver), RAYS, data)
+    with pytest.raises(LossError, match=message):
+        hf.fit(model, problem, solver=solver, epochs=1, batch_size=4, callbacks=[])
+    assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
 
 
 @pytest.mark.parametrize(
@@ -125,7 +134,6 @@ def one_bad_loss(bad) -> hf.Problem:
     [
         (lambda output, batch: output.mean() * float("nan"), "'bad' is NaN at the first step"),
         (lambda output, batch: output.mean() / 0, "'bad' is infinite at the first step"),
-        (lambda output, batch: -output.square().mean() - 1, "'bad' is negative at the first step"),
         (lambda output, batch: torch.tensor(1.0), "'bad' does not depend on the generated weights"),
         (lambda output, batch: output.detach().square().mean(), "'bad' does not depend on the generated weights"),
         (lambda output, batch: output.square(), "'bad' is not a single number"),
@@ -134,16 +142,23 @@ def one_bad_loss(bad) -> hf.Problem:
 )
 @pytest.mark.parametrize("solver", [hf.EPO(), hf.LS()], ids=["EPO", "LS"])
 def test_a_loss_that_cannot_be_trained_is_named_before_the_first_step(bad, message, solver):
-    if "negative" in message and isinstance(solver, hf.LS):
-        pytest.skip("linear scalarisation takes negative losses")
-    torch.manual_seed(0)
-    model, problem = hf.wrap(mlp(), ["good", "bad"]), one_bad_loss(bad)
-    before = {k: v.clone() for k, v in model.state_dict().items()}
-    with pytest.raises(LossError, match=message):
-        check(Step(model, problem, solver), RAYS, (torch.ones(4, 5),))
-    with pytest.raises(LossError, match=message):
-        hf.fit(model, problem, solver=solver, epochs=1, batch_size=4, callbacks=[])
-    assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
+    assert_refused(solver, bad, message)
+
+
+def test_a_negative_loss_is_named_under_epo_with_the_fix_and_legal_under_ls():
+    def negative(output, batch):
+        return -output.square().mean() - 1
+
+    assert_refused(hf.EPO(), negative, r"'bad' is negative at the first step[\s\S]*ideal=")
+    model, data = hf.wrap(mlp(), ["good", "bad"]), (torch.ones(4, 5),)
+    problem = hf.supervised(data, losses={"good": lambda output, batch: output.square().mean(), "bad": negative})
+    check(Step(model, problem, hf.LS()), RAYS, data)
+
+
+def test_an_analytic_objective_that_ignores_the_point_is_named():
+    problem = hf.analytic(lambda x: torch.stack([x.square().sum() + 1, torch.ones(())]), variables=3)
+    with pytest.raises(LossError, match="'l2' does not depend on the generated weights"):
+        hf.fit(problem.model(), problem, epochs=1, callbacks=[])
 
 
 def test_batchnorm_trains_on_the_statistics_of_the_ray_s_own_batch():

@@ -147,7 +147,7 @@ def test_the_model_moves_and_counts_only_what_it_trains():
     model = hf.wrap(TwoInputs(), ["a", "b"], generate="left.*", hidden=4)
     expected = sum(p.numel() for p in model.hypernet.parameters()) + 2 * 4 + 4
     assert sum(p.numel() for p in model.parameters()) == expected
-    assert f"{model.target.n:,} weights in 2 tensors" in model.summary()
+    assert "16 weights in 2 tensor(s)" in model.summary()
 
 
 class TestBatchNorm:
@@ -228,7 +228,7 @@ def test_a_hypernetwork_of_one_s_own_can_be_used():
 
 def test_rays_are_checked_by_the_model():
     model = hf.wrap(TiedTransformer(), ["left", "right"])
-    with pytest.raises(hf.HyperfrontError, match="right = -0.2"):
+    with pytest.raises(hf.HyperfrontError, match=r"right = -0\.2"):
         model.weights([1.2, -0.2])
     with pytest.raises(hf.HyperfrontError, match="one ray"):
         model.at(RAYS)

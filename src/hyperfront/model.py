@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +16,7 @@ from hyperfront.batches import Batch, map_tensors, split, to_device
 from hyperfront.errors import CheckpointError, HyperfrontError, ProblemError, TargetError, unknown_name
 from hyperfront.hypernets import KINDS, Hypernet, OwnHypernet
 from hyperfront.preferences import validate
-from hyperfront.target import Generate, Target
+from hyperfront.target import Generate, Role, Target
 
 
 class ParetoModel(nn.Module):
@@ -77,20 +77,17 @@ class ParetoModel(nn.Module):
 
     def summary(self) -> str:
         """What is generated, what is trained directly, and how large it all is."""
-        count = {
-            role: sum(spec.size for spec in self.target.tensors if spec.role == role) for role in ("trained", "frozen")
-        }
+        counts = {role: [spec.size for spec in self.target.tensors if spec.role == role] for role in get_args(Role)}
         own = sum(p.numel() for p in self.hypernet.parameters())
-        lines = [
-            f"{type(self.target.skeleton).__name__} as a function of rays over {', '.join(self.objectives)}",
-            f"  generated      {self.target.n:>12,} weights in {len(self.target.generated)} tensors",
-            f"  trained        {count['trained']:>12,} directly, shared by all rays",
-            f"  frozen         {count['frozen']:>12,}",
-            f"  hypernetwork   {own:>12,} parameters, {own / self.target.n:.1f} for each generated weight",
+        rows = [
+            ("generated", self.target.n, f"weights in {len(counts['generated'])} tensor(s)"),
+            ("trained", sum(counts["trained"]), "weights directly, shared by all rays"),
+            ("frozen", sum(counts["frozen"]), "weights"),
+            ("hypernetwork", own, f"parameters, {own / self.target.n:.1f} for each generated weight"),
+            ("BatchNorm", len(self.target.norms), f"layer(s), statistics: {self.target.batchnorm}"),
         ]
-        if self.target.norms:
-            lines.append(f"  BatchNorm      {len(self.target.norms):>12} layers, statistics: {self.target.batchnorm}")
-        return "\n".join(lines)
+        title = f"{type(self.target.skeleton).__name__} as a function of rays over {', '.join(self.objectives)}"
+        return "\n".join([title, *(f"  {what:<13}{count:>12,} {text}" for what, count, text in rows if count)])
 
     # ---- files -----------------------------------------------------------------------------------------------
 

@@ -30,6 +30,12 @@ class Position:
     statuses: Tensor = field(default_factory=lambda: torch.zeros(5, dtype=torch.long))
     """How many rays of the epoch were solved how, ``[5]``."""
 
+    def begin(self, epoch: int) -> int:
+        """Move to the start of ``epoch``."""
+        self.epoch, self.step = epoch, 0
+        self.sums, self.statuses = torch.zeros_like(self.sums), torch.zeros_like(self.statuses)
+        return epoch
+
 
 class TrainingState:
     """Model, optimiser, schedule, running mean, random numbers and position."""

@@ -1,0 +1,57 @@
+"""The settings of a run, checked; and the optimiser and schedule that they name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler
+
+from hyperfront.errors import HyperfrontError
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything about a run that is a number or a name; :func:`hyperfront.fit` explains each."""
+
+    epochs: int
+    rays_per_step: int
+    batch_size: int
+    share_batch: bool
+    optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] | None
+    lr: float
+    schedule: str | Callable[[Optimizer], LRScheduler]
+    warmup: int
+    seed: int
+    validate_every: int
+    patience: int | None
+    checkpoint_every: int
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "rays_per_step", "batch_size", "validate_every", "checkpoint_every", "patience"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int) or value < 1):
+                raise HyperfrontError(f"{name} is not a positive number", got=value, expected="an integer >= 1")
+        if isinstance(self.schedule, str) and self.schedule not in ("cosine", "constant"):
+            raise HyperfrontError(
+                "unknown schedule", got=repr(self.schedule), expected="cosine, constant or a function"
+            )
+
+    def make_optimizer(self, parameters: Iterable[nn.Parameter]) -> Optimizer:
+        return self.optimizer(parameters) if self.optimizer else torch.optim.Adam(parameters, lr=self.lr)
+
+    def make_schedule(self, optimizer: Optimizer, steps: int) -> LRScheduler:
+        """Stepped after every one of ``steps`` steps."""
+        if not isinstance(self.schedule, str):
+            return self.schedule(optimizer)
+
+        def factor(step: int) -> float:
+            ramp = min(1.0, (step + 1) / (self.warmup + 1))
+            progress = min(1.0, max(0, step - self.warmup) / max(1, steps - self.warmup))
+            return ramp * (0.5 * (1 + math.cos(math.pi * progress)) if self.schedule == "cosine" else 1.0)
+
+        return LambdaLR(optimizer, factor)

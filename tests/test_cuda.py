@@ -1,0 +1,88 @@
+"""The same on a GPU. Skipped where there is none."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import hyperfront as hf
+from hyperfront.batches import tensors
+from hyperfront.problems import build
+from tests import runs
+from tests.modules import CASES
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+
+def instances(m: int, count: int = 512) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(m)
+    losses = torch.rand(count, m, generator=generator, dtype=torch.float64) + 0.01
+    rays = hf.Dirichlet(0.2).sample(count, m, generator)
+    grads = torch.randn(count, m, 6, generator=generator, dtype=torch.float64)
+    return losses, rays, grads @ grads.mT
+
+
+@pytest.mark.parametrize("m", [2, 3, 7])
+def test_epo_gives_the_same_weights_on_both_devices(m):
+    losses, rays, gram = instances(m)
+    weights, status = hf.EPO()(losses, rays, gram)
+    on_gpu, gpu_status = hf.EPO()(losses.cuda(), rays.cuda(), gram.cuda())
+    assert on_gpu.is_cuda
+    torch.testing.assert_close(on_gpu.cpu(), weights, atol=1e-7, rtol=0)
+    assert torch.equal(gpu_status.cpu(), status)
+
+
+def test_epo_with_two_objectives_can_be_captured_in_a_cuda_graph():
+    losses, rays, gram = (tensor.cuda() for tensor in instances(2))
+    solver = hf.EPO()
+    expected, _ = solver(losses, rays, gram)
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        solver(losses, rays, gram)
+    torch.cuda.current_stream().wait_stream(stream)
+    graph, static = torch.cuda.CUDAGraph(), torch.ones_like(losses)
+    with torch.cuda.graph(graph):  # a host synchronisation in here is an error
+        weights, _ = solver(static, rays, gram)
+    static.copy_(losses)
+    graph.replay()
+    torch.testing.assert_close(weights, expected)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_model_predicts_the_same_on_both_devices(name):
+    torch.manual_seed(0)
+    module, x = CASES[name]()
+    model = hf.wrap(module, ["a", "b"], hidden=16)
+    model.calibrate([x])
+    rays = hf.rays(3, m=2)
+    on_cpu = model.eval()(x, rays)
+    on_gpu = model.cuda()(x, rays)
+    for a, b in zip(*(tensors(output) for output in (on_cpu, on_gpu)), strict=True):
+        assert b.is_cuda
+        torch.testing.assert_close(b.cpu(), a, atol=1e-3, rtol=1e-3)
+    plain = model.at(rays[0])
+    assert next(plain.parameters()).is_cuda
+
+
+def test_training_on_a_gpu_learns_resumes_and_loads_on_a_cpu(tmp_path):
+    run = runs.run(tmp_path / "run", device="cuda", epochs=6)
+    volumes = [record["validation"]["hypervolume"] for record in run.history]
+    assert volumes[-1] > volumes[0]
+    x = torch.randn(5, 4)
+    loaded = hf.load(tmp_path / "run", runs.Net())
+    torch.testing.assert_close(loaded(x, [0.3, 0.7]), run.model(x, [0.3, 0.7]).cpu(), atol=1e-4, rtol=1e-3)
+    assert len(runs.run(tmp_path / "run", device="cuda", epochs=6, resume=True).history) == 6
+
+
+def test_rays_do_not_depend_on_the_device(tmp_path):
+    on_cpu = runs.run(tmp_path / "cpu", epochs=1, lr=0.0, solver=hf.LS())
+    on_gpu = runs.run(tmp_path / "gpu", epochs=1, lr=0.0, solver=hf.LS(), device="cuda")
+    first, second = (run.history[0]["validation"]["losses"] for run in (on_cpu, on_gpu))
+    torch.testing.assert_close(torch.tensor(first), torch.tensor(second), atol=1e-3, rtol=1e-3)
+
+
+def test_an_analytic_problem_reaches_its_front_on_a_gpu():
+    problem = build("fonseca", variables=5)
+    torch.manual_seed(0)
+    run = hf.fit(problem.model(hidden=50), problem, epochs=10, rays_per_step=16, lr=3e-3, device="cuda", callbacks=[])
+    assert problem.truth.distance(run.front.losses).max() < 1e-3
