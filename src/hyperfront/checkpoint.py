@@ -24,7 +24,7 @@ FORMAT, SCHEMA = "hyperfront", 1
 
 def write(path: Path, tensors: dict[str, Tensor], document: dict[str, Any]) -> None:
     """Write tensors and document to ``path``; a reader sees the old file or the new one, never half of it."""
-    text = json.dumps({"format": FORMAT, "schema": SCHEMA, **document}, sort_keys=True, allow_nan=False)
+    text = _dumps({"format": FORMAT, "schema": SCHEMA, **document})
     # clone: tensors that share memory cannot be stored; one metadata key: its bytes do not depend on an order
     plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     write_bytes(path, save(plain, metadata={"hyperfront": text}))
@@ -47,7 +47,7 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         document = json.loads(metadata["hyperfront"])
         if document["format"] != FORMAT:
             raise ValueError(document["format"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, RecursionError):
         raise CheckpointError(
             "the file is a safetensors file, but not a hyperfront checkpoint",
             got=f"{path} with metadata {sorted(metadata)}",
@@ -85,7 +85,16 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def write_json(path: Path, document: Any) -> None:
-    write_bytes(path, (json.dumps(document, indent=2, sort_keys=True, allow_nan=False) + "\n").encode())
+    write_bytes(path, (_dumps(document, indent=2) + "\n").encode())
+
+
+def _dumps(document: Any, indent: int | None = None) -> str:
+    try:
+        return json.dumps(document, indent=indent, sort_keys=True, allow_nan=False)
+    except ValueError as error:
+        raise CheckpointError(
+            "a number cannot be stored", got=error, expected="finite numbers", fix="look for NaN or infinite losses"
+        ) from None
 
 
 def read_json(path: Path) -> Any:
@@ -93,7 +102,7 @@ def read_json(path: Path) -> Any:
         return json.loads(Path(path).read_text())
     except FileNotFoundError:
         raise CheckpointError("there is no such file", got=path) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError("the file is not readable as JSON", got=f"{path}: {error}") from None
 
 
@@ -105,6 +114,8 @@ def pack(state: Any, prefix: str, tensors: dict[str, Tensor]) -> Any:
     {'dict': [[0, {'dict': [['step', {'tensor': 'opt.0.step'}]]}], ['lr', [0.1]]]}
     """
     if isinstance(state, Tensor):
+        while prefix in tensors:  # keys that read alike, such as 0 and "0"
+            prefix += "'"
         tensors[prefix] = state
         return {"tensor": prefix}
     if isinstance(state, dict):  # as pairs, since JSON has no integer keys

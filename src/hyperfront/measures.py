@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hyperfront.batches import Batch, map_tensors, rows
+from hyperfront.batches import Batch, map_tensors, rows, tensors
 
 
 class Measure(ABC):
@@ -91,10 +91,21 @@ class Gathered(Measure):
         return output, batch
 
     def merge(self, first: Any, second: Any) -> Any:
-        return map_tensors(lambda a, b: torch.cat([a, b]) if a.ndim else a, first, second)
+        return _joined(first, second)
 
     def value(self, statistics: Any) -> Tensor:
         return self.function(*statistics)
+
+
+def _joined(first: Any, second: Any) -> Any:
+    """Two nests with the rows of the second after those of the first; lists without tensors hold rows themselves."""
+    if isinstance(first, Tensor):
+        return torch.cat([first, second]) if first.ndim else first
+    if isinstance(first, dict):
+        return {key: _joined(first[key], second[key]) for key in first}
+    if isinstance(first, tuple | list) and tensors(first):
+        return type(first)(_joined(a, b) for a, b in zip(first, second, strict=True))
+    return first + second if isinstance(first, list) else first
 
 
 def as_measure(measure: Measure | Callable[[Any, Batch], Tensor]) -> Measure:

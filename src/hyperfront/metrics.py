@@ -23,13 +23,13 @@ def hypervolume(losses: Tensor, reference: Tensor | tuple[float, ...]) -> float:
     """
     import moocore
 
-    points = torch.as_tensor(losses, dtype=torch.float64, device="cpu")
+    points = torch.as_tensor(losses, dtype=torch.float64, device="cpu").detach()
     reference = torch.as_tensor(reference, dtype=torch.float64)
-    if reference.shape != points.shape[1:]:
+    if points.ndim != 2 or reference.shape != points.shape[1:]:
         raise ProblemError(
             "the reference point does not fit the objectives",
-            got=f"{reference.numel()} numbers",
-            expected=f"{points.shape[1]}, one for each objective",
+            got=f"losses {list(points.shape)}, reference {list(reference.shape)}",
+            expected="losses [R, m] and a reference of m numbers, one for each objective",
         )
     return float(moocore.hypervolume(points.numpy(), ref=reference.numpy()))
 
@@ -37,10 +37,11 @@ def hypervolume(losses: Tensor, reference: Tensor | tuple[float, ...]) -> float:
 def nonuniformity(losses: Tensor, rays: Tensor, *, base: float = math.e) -> Tensor:
     """``mu_r(l) = KL(p || 1/m)`` with ``p_j = r_j l_j / sum_i r_i l_i`` (section 5 of the paper), ``[R]``.
 
-    Computed in logarithms; a term with ``p_j = 0`` is 0. ``base`` is the base of the logarithm.
+    A term with ``p_j = 0`` is 0; where all products vanish they are equal. ``base`` is the base of the logarithm.
     """
     product = torch.as_tensor(losses, dtype=torch.float64) * torch.as_tensor(rays, dtype=torch.float64)
-    share = product / product.sum(-1, keepdim=True)
+    total = product.sum(-1, keepdim=True)
+    share = torch.where(total > 0, product / total, 1 / product.shape[-1])
     return (torch.xlogy(share, share).sum(-1) + math.log(share.shape[-1])) / math.log(base)
 
 

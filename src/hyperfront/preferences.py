@@ -164,7 +164,7 @@ def validate(rays: Tensor | Sequence, m: int, names: Sequence[str] | None = None
     """
     try:
         table = torch.as_tensor(rays)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:
         raise RayError("rays are not numbers", got=repr(rays)[:80], expected=f"a tensor [R, {m}]") from error
     table = table if table.dtype in (torch.float32, torch.float64) else table.to(torch.float64)
     table = table.unsqueeze(0) if table.ndim == 1 else table
@@ -193,7 +193,8 @@ def validate(rays: Tensor | Sequence, m: int, names: Sequence[str] | None = None
         )
     if ((total - 1).abs() > 1e-5).any():
         warnings.warn("rays do not sum to 1: they were normalised", stacklevel=2)
-        table = table / total
+        table = table / table.amax(-1, keepdim=True)  # first, so that huge entries do not overflow
+        table = table / table.sum(-1, keepdim=True)
     return table
 
 
@@ -215,7 +216,7 @@ def convert(rays: Tensor, source: Convention, to: Convention) -> Tensor:
             expected="inverse to direction, or direction to inverse",
             fix="hyperfront.preferences.through(losses) gives the ray through a known point",
         )
-    return through(rays.clamp_min(torch.finfo(rays.dtype).tiny), "inverse")
+    return through(rays, "inverse")
 
 
 def through(losses: Tensor, convention: Convention = "inverse") -> Tensor:
@@ -228,8 +229,9 @@ def through(losses: Tensor, convention: Convention = "inverse") -> Tensor:
         raise HyperfrontError(
             "the loss weights that lead to a point are not given by the point", expected="inverse or direction"
         )
-    logs = losses.log()  # in logarithms, so that tiny losses do not overflow
-    return torch.softmax(-logs if convention == "inverse" else logs, dim=-1)
+    if convention == "direction":
+        return torch.softmax(losses.log(), dim=-1)  # in logarithms, so that nothing overflows
+    return torch.softmax(-losses.clamp_min(torch.finfo(losses.dtype).tiny).log(), dim=-1)
 
 
 def _compositions(total: int, parts: int) -> Tensor:

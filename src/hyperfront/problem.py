@@ -194,6 +194,7 @@ def analytic(
     torch.Size([1, 3])
     """
     objectives = check_objectives(objectives)
+    _check_bounds(bounds, variables)
     source = NoData()
     return Problem(
         objectives=objectives,
@@ -251,6 +252,18 @@ def check_reference(reference: Sequence[float] | None, objectives: Sequence[str]
     return point
 
 
+def _check_bounds(bounds: tuple | None, variables: int) -> None:
+    try:
+        low, high = (torch.as_tensor(b, dtype=torch.float64).expand(variables) for b in bounds or (0.0, 1.0))
+        fits = bool(((high - low > 0) & (high - low).isfinite()).all())
+    except (TypeError, ValueError, RuntimeError):
+        fits = False
+    if not fits:
+        raise ProblemError(
+            "the bounds make no box", got=bounds, expected=f"(lo, hi) with lo < hi, numbers or {variables} numbers each"
+        )
+
+
 def _units(
     objectives: tuple[str, ...],
     scale: Mapping[str, float] | None,
@@ -261,8 +274,10 @@ def _units(
     for name in [*scale, *ideal, *maximise]:
         if name not in objectives:
             raise ProblemError("units for an unknown objective", got=name, expected="one of " + ", ".join(objectives))
-    if any(not value > 0 for value in scale.values()):
+    if not all(0 < value < math.inf for value in scale.values()):
         raise ProblemError("a scale must be positive", got=scale)
+    if not all(map(math.isfinite, ideal.values())):
+        raise ProblemError("an ideal value must be finite", got=ideal)
     missing = [name for name in maximise if name not in ideal]
     if missing:
         raise ProblemError(

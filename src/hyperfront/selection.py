@@ -1,8 +1,8 @@
 """Finding the ray for "minimise a, subject to b <= x" on the learned, continuous front.
 
-Every round fits a linear model of the wanted columns around the best ray so far, asks it where to look, and measures
-there. With two objectives this is the secant method on the limit; with more it follows the edge of the feasible set,
-where searches along fixed directions get stuck.
+Every round puts a smooth surface through the points measured so far, asks it where to look, and measures there. The
+surface is a cubic spline (radial basis functions with a linear part): it bends as the front does, so that the edge of
+the feasible set is followed and met to many digits after a few rounds, where searches along fixed directions get stuck.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Limits = Mapping[str, tuple[str, float]]
 def best(columns: Columns, minimise: str, limits: Limits) -> int:
     """Index of the best point within the limits; where there is none, of the one nearest to them."""
     excess = _excess(columns, limits)
-    kept = excess == 0
+    kept = (excess == 0) & ~columns[minimise].isnan()
     return int(torch.where(kept, columns[minimise], math.inf).argmin()) if kept.any() else int(excess.argmin())
 
 
@@ -43,69 +43,75 @@ def search(
 ) -> Tensor:
     """The best ray ``[m]`` found from the measured points ``rays [R, m]`` on; ``measure`` evaluates new ones."""
     generator = torch.Generator().manual_seed(0)
-    reach = _spacing(rays)
-    for _ in range(rounds):
-        index = best(columns, minimise, limits)
-        new = _proposals(rays, columns, index, minimise, limits, reach, generator)
+    for turn in range(rounds):
+        new = _proposals(rays, columns, minimise, limits, 0.6**turn, generator)
         more = measure(new)
         rays = torch.cat([rays, new])
         columns = {name: torch.cat([values, more[name]]) for name, values in columns.items()}
-        found = best(columns, minimise, limits)
-        reach = 2 * float((rays[found] - rays[index]).norm()) if found != index else reach / 4
     index = best(columns, minimise, limits)
     check(columns, index, limits)
     return rays[index]
 
 
 def _proposals(
-    rays: Tensor,
-    columns: Columns,
-    index: int,
-    minimise: str,
-    limits: Limits,
-    reach: float,
-    generator: torch.Generator,
+    rays: Tensor, columns: Columns, minimise: str, limits: Limits, reach: float, generator: torch.Generator
 ) -> Tensor:
-    """Rays within ``reach`` of the best one that a local linear model likes, at several distances from the limits."""
-    centre, m = rays[index], rays.shape[1]
-    near = (rays - centre).norm(dim=1).argsort()[: 2 * m]
-    offsets = (rays[near] - centre)[:, :-1]  # the last coordinate follows from the others
-    design = torch.cat([torch.ones(len(near), 1, dtype=rays.dtype), offsets], dim=1)
-
-    scatter = torch.randn(1024, m, dtype=rays.dtype, generator=generator)
-    scatter = torch.nn.functional.normalize(scatter - scatter.mean(1, keepdim=True), dim=1)
-    length = torch.rand(1024, 1, dtype=rays.dtype, generator=generator)
-    cloud = (centre + reach * length * scatter).clamp_min(1e-4)
-    cloud = cloud / cloud.sum(1, keepdim=True)
-    cloud_design = torch.cat([torch.ones(1024, 1, dtype=rays.dtype), (cloud - centre)[:, :-1]], dim=1)
-
-    def predicted(name: str) -> Tensor:
-        # the pseudo-inverse: with few or aligned points the model is the flattest that fits
-        return cloud_design @ (torch.linalg.pinv(design) @ columns[name][near])
-
-    goal = predicted(minimise)
+    """Optima of the surface near the best ray, at several distances from the limits, and a few rays at random."""
+    centre, m = rays[best(columns, minimise, limits)], rays.shape[1]
+    columns = {name: columns[name] for name in dict.fromkeys([minimise, *limits])}
+    near = (_place(rays) - _place(centre)).norm(dim=1).argsort()
+    near = near[torch.stack([*columns.values()]).isfinite().all(0)[near]][:100]
+    surface = _surface(rays[near], {name: values[near] for name, values in columns.items()})
+    local = {name: columns[name][near[: 2 * m]] for name in limits}
     chosen = []
-    for margin in (-0.1, 0.0, 0.02, 0.1, 0.3):  # the model may be wrong on either side of the limit
-        kept = torch.ones(len(cloud), dtype=torch.bool)
+    for margin in (-0.1, 0.0, 0.02, 0.1, 0.3):  # the surface may be wrong on either side of the limit
+        tight = {}
         for name, (sign, limit) in limits.items():
-            column = predicted(name)
-            allowance = margin * float(column.max() - column.min())
-            kept &= column <= limit - allowance if sign == "<=" else column >= limit + allowance
-        chosen.append(cloud[torch.where(kept, goal, math.inf).argmin()])
-    return torch.stack([*chosen, *cloud[: max(2, m)]])  # a few at random keep the next model well posed
+            allowance = margin * float(local[name].max() - local[name].min())
+            tight[name] = (sign, limit - allowance if sign == "<=" else limit + allowance)
+        ray = centre
+        for halvings in range(12):
+            cloud = torch.cat([ray[None], _around(ray, reach * 0.5**halvings, 256, generator)])
+            ray = cloud[best(surface(cloud), minimise, tight)]
+        chosen.append(ray)
+    count = max(2, m, 5 * m - len(rays))  # more where little is known
+    return torch.cat([torch.stack(chosen), _around(centre, reach, count, generator)])
+
+
+def _surface(rays: Tensor, columns: Columns) -> Callable[[Tensor], Columns]:
+    """Columns as functions of the ray: ``sum_k c_k |x - x_k|^3`` plus a linear function of ``x``."""
+    knots, m = _place(rays), rays.shape[1]
+
+    def design(x: Tensor) -> Tensor:
+        distance = torch.cdist(x, knots, compute_mode="donot_use_mm_for_euclid_dist")
+        return torch.cat([distance**3, torch.ones_like(x[:, :1]), x[:, :-1]], dim=1)
+
+    upper = design(knots)
+    lower = torch.cat([upper[:, -m:].T, torch.zeros(m, m, dtype=rays.dtype)], dim=1)
+    values = torch.stack([*columns.values()], dim=1)
+    values = torch.cat([values, torch.zeros(m, values.shape[1], dtype=rays.dtype)])
+    # least squares: rays may coincide, or be too few for the linear part
+    weights = torch.linalg.lstsq(torch.cat([upper, lower]), values, rcond=1e-14, driver="gelsd").solution
+    return lambda rays: dict(zip(columns, (design(_place(rays)) @ weights).T))
+
+
+def _place(rays: Tensor) -> Tensor:
+    """Coordinates ``[R, m]`` in which fronts are smooth: logarithmic inside the simplex, linear towards its faces."""
+    logs = (rays + 0.05).log()
+    return logs - logs.mean(-1, keepdim=True)
+
+
+def _around(ray: Tensor, reach: float, count: int, generator: torch.Generator) -> Tensor:
+    """Rays ``[count, m]`` at random, about ``reach`` away from ``ray`` in those coordinates."""
+    noise = torch.randn(count, len(ray), dtype=ray.dtype, generator=generator)
+    cloud = (ray + reach * (ray + 0.05) * noise).clamp_min(1e-4)
+    return cloud / cloud.sum(-1, keepdim=True)
 
 
 def _excess(columns: Columns, limits: Limits) -> Tensor:
-    """How far each point is beyond the limits, relative to them: 0 where it keeps all."""
+    """How far each point is beyond the limits, relative to them: 0 where it keeps all, infinite where it is NaN."""
     excess = torch.zeros_like(next(iter(columns.values())))
     for name, (sign, limit) in limits.items():
         over = columns[name] - limit if sign == "<=" else limit - columns[name]
         excess = excess + over.clamp_min(0) / max(abs(limit), 1e-12)
-    return excess
-
-
-def _spacing(rays: Tensor) -> float:
-    """The largest distance from a ray to its nearest neighbour."""
-    if len(rays) == 1:
-        return 0.5
-    return float(torch.cdist(rays, rays).fill_diagonal_(math.inf).min(1).values.max())
+    return excess.nan_to_num(nan=math.inf, posinf=math.inf)

@@ -71,11 +71,18 @@ class LoaderSource:
     def __init__(self, loader: Iterable[Batch]):
         self.loader: Any = loader
         size = getattr(loader, "batch_size", None)
-        dataset = getattr(loader, "dataset", None)
-        self.batch_size = size if isinstance(size, int) and hasattr(dataset, "__len__") else None
+        self.batch_size = size if isinstance(size, int) else None
 
     def steps(self, batch_size: int) -> int:
-        return len(self.loader.dataset) // self.batch_size if self.batch_size else len(self.loader)
+        try:
+            return len(self.loader.sampler) // self.batch_size if self.batch_size else len(self.loader)
+        except (AttributeError, TypeError):
+            raise ProblemError(
+                "the length of an epoch is not known",
+                got=f"a {type(self.loader).__name__} without a length",
+                expected="a loader with a length, since schedules and checkpoints count steps",
+                fix="give the data set __len__, or collect the batches of an epoch in a list",
+            ) from None
 
     def epoch(self, batch_size: int, generator: torch.Generator, device: torch.device, skip: int) -> Iterator[Batch]:
         for batch in self.batches(batch_size, device):

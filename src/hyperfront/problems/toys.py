@@ -65,7 +65,8 @@ def zdt1(variables: int = 30) -> Problem:
     def ratio(x1: Tensor, g: Tensor) -> Tensor:
         return 1 - (x1 / g).clamp_min(1e-12).sqrt()  # the slope of the root is infinite at 0
 
-    truth = curve(lambda t: torch.stack([t, 1 - t.sqrt()], dim=-1), [(0.0, 1.0)], 0.1 + 2 / 3 + 0.11)
+    # in terms of the root, since the curve is vertical at 0
+    truth = curve(lambda s: torch.stack([s.square(), 1 - s], dim=-1), [(0.0, 1.0)], 0.1 + 2 / 3 + 0.11)
     return _zdt("zdt1", variables, ratio, truth)
 
 
@@ -96,7 +97,9 @@ def zdt3(variables: int = 30) -> Problem:
         return 1 - share.clamp_min(1e-12).sqrt() - share * torch.sin(10 * math.pi * x1)
 
     pieces = _zdt3_pieces()
-    front = curve(lambda t: torch.stack([t, _zdt3(t) + 1], dim=-1), pieces, _zdt3_hypervolume(pieces, (1.1, 2.1)))
+    roots = [(math.sqrt(start), math.sqrt(end)) for start, end in pieces]
+    volume = _zdt3_hypervolume(pieces, (1.1, 2.1))
+    front = curve(lambda s: torch.stack([s.square(), _zdt3(s.square()) + 1], dim=-1), roots, volume)
     return _zdt("zdt3", variables, ratio, front, reference=(1.1, 2.1), ideal={"l2": -1.0})
 
 

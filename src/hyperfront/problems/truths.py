@@ -44,9 +44,12 @@ def unit_sphere(m: int, hypervolume: float) -> Truth:
     """The part of the unit sphere with non-negative coordinates."""
 
     def distance(losses: Tensor) -> Tensor:
-        inside = losses.double().cpu().clamp_min(0)  # nearest point: scale the non-negative part to length 1
-        nearest = inside / inside.norm(dim=1, keepdim=True).clamp_min(1e-300)
-        return (losses.double().cpu() - nearest).norm(dim=1)
+        losses = losses.double().cpu()
+        positive = losses.clamp_min(0)
+        length = positive.norm(dim=1, keepdim=True)
+        corner = torch.nn.functional.one_hot(losses.argmax(1), m)  # nearest to what has no positive part
+        nearest = torch.where(length > 0, positive / length, corner)
+        return (losses - nearest).norm(dim=1)
 
     partitions = {2: 200, 3: 30, 4: 12}.get(m, 5)
     rays = das_dennis(m, partitions)

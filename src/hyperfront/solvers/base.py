@@ -27,15 +27,26 @@ class Status(IntEnum):
 
 
 class Solver(Protocol):
-    """``losses [R, m]``, ``rays [R, m]``, ``gram [R, m, m]`` (or None) -> ``weights [R, m]``, ``status`` uint8 ``[R]``."""
+    """Losses and rays ``[R, m]``, gram ``[R, m, m]`` or None -> weights ``[R, m]``, status uint8 ``[R]``."""
 
-    needs_gram: bool
-    """Whether ``gram`` is wanted: the inner products of the objectives' gradients, ``<g_i, g_j>``."""
-    space: Literal["weights", "hypernetwork"]
-    """Where those gradients live: with respect to the generated weights, or to the hypernetwork's parameters."""
-    positive: bool
-    """Whether losses must be positive."""
-    convention: Convention
-    """What a ray means to a model trained with this solver."""
+    @property
+    def needs_gram(self) -> bool:
+        """Whether ``gram`` is wanted: the inner products of the objectives' gradients, ``<g_i, g_j>``."""
+        ...
+
+    @property
+    def space(self) -> Literal["weights", "hypernetwork"]:
+        """Where those gradients live: with respect to the generated weights, or to the hypernetwork's parameters."""
+        ...
+
+    @property
+    def positive(self) -> bool:
+        """Whether losses must be positive."""
+        ...
+
+    @property
+    def convention(self) -> Convention:
+        """What a ray means to a model trained with this solver."""
+        ...
 
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]: ...

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -21,8 +20,8 @@ class Lifted:
     convention: Convention = "weights"
     positive: bool = False
 
-    needs_gram: ClassVar[bool] = False
-    space: ClassVar[Literal["weights", "hypernetwork"]] = "weights"
+    needs_gram = False
+    space = "weights"
 
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
         with torch.enable_grad():

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from hyperfront.preferences import Convention
 from hyperfront.solvers.base import Status
 
 
@@ -21,10 +19,10 @@ class LS:
     tensor([[0.3000, 0.7000]])
     """
 
-    needs_gram: ClassVar[bool] = False
-    space: ClassVar[Literal["weights", "hypernetwork"]] = "weights"
-    positive: ClassVar[bool] = False
-    convention: ClassVar[Convention] = "weights"
+    needs_gram = False
+    space = "weights"
+    positive = False
+    convention = "weights"
 
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
         finite = losses.isfinite().all(-1)

@@ -1,0 +1,168 @@
+"""Exact Pareto optimal search: go to the point of the front where ``r_1 l_1 = ... = r_m l_m``.
+
+Mahapatra and Rajan (ICML 2020) find, for every step, the weights ``alpha`` of the objectives by a linear program. With
+``u_j = r_j l_j``, ``p = u / sum u``, the gradients ``G [m, n]`` and their Gram matrix ``C = G G^T``:
+
+    mu  = sum_j p_j ln(m p_j)            non-uniformity: 0 on the ray, where all u_j are equal                  (1)
+    a_j = r_j (ln(m p_j) - mu)           the anchor: a = (sum u) d mu / d l                                     (2)
+    q   = C a                            a step along -G^T a lowers mu, and loss j at the rate q_j              (3)
+
+A step along ``-G^T alpha`` lowers loss ``j`` at the rate ``(C alpha)_j``. Over ``alpha`` in the simplex:
+
+    balance, mu > tolerance:      max q . alpha      s.t.  (C alpha)_j >= 0    where u_j is largest
+                                                           (C alpha)_j >= q_j  where else q_j <= 0              (4)
+                                                           (no q_j > 0: C alpha >= 0)
+    dominance, mu <= tolerance:   max 1^T C alpha    s.t.  C alpha >= 0,  q . alpha >= min(max_j q_j, 0)        (5)
+
+The balance program is always feasible, since the min-norm weights are. The last constraint of (5) can be infeasible for
+``m >= 3`` (a few per cent of random instances); it is then dropped, and the ray counted as relaxed.
+
+The weights do not change with the scale of the Gram matrix. They do change with the scale of the rays, since ``a``
+grows with ``r`` and ``q`` is a bound in (4): that is why rays are points of the simplex here.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from hyperfront.errors import HyperfrontError
+from hyperfront.preferences import Convention
+from hyperfront.solvers.base import Status
+from hyperfront.solvers.linprog import maximise, maximise_or_relax
+from hyperfront.solvers.minnorm import min_norm
+
+RAY_FLOOR = 1e-6  # a ray's 0 has no logarithm: entries are lifted to this, and the ray renormalised
+LOSS_FLOOR = 1e-30  # likewise for losses; a training step that knows their usual size can lift them sooner
+TIE = 1e-12  # ln u_j this close to the largest is the largest: which of equal products rounds up must not matter
+ROUNDING = 1e-14  # a sum this small beside the sum of its terms' sizes is zero
+
+
+@dataclass(frozen=True)
+class EPO:
+    """Exact Pareto optimal search (PHN-EPO): equations (1) to (5) of :mod:`hyperfront.solvers.epo`.
+
+    ``space`` says which gradients the Gram matrix should be of: ``"weights"``, Algorithm 1 of the paper, or
+    ``"hypernetwork"``, its code. ``tolerance`` is the ``mu`` above which the losses are balanced rather than all
+    lowered. For two objectives the program has a closed form without any read from the device, so that a step can be
+    captured in a CUDA graph; beyond, it is solved by :mod:`hyperfront.solvers.linprog`.
+
+    >>> losses, rays, gram = torch.tensor([[2.0, 1.0]]), torch.tensor([[0.5, 0.5]]), torch.eye(2)[None]
+    >>> weights, status = EPO()(losses, rays, gram)  # no conflict: all on the worse of r_j l_j
+    >>> weights
+    tensor([[1., 0.]])
+    """
+
+    space: Literal["weights", "hypernetwork"] = "weights"
+    tolerance: float = 1e-4
+
+    needs_gram: ClassVar[bool] = True
+    positive: ClassVar[bool] = True
+    convention: ClassVar[Convention] = "inverse"
+
+    def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        gram, losses = _checked(losses, rays, gram), losses.detach()
+        least = losses.amin(-1)
+        # 0 times anything that is not finite is NaN, and NaN >= 0 is false
+        valid = least + 0 * (losses.sum(-1) + gram.sum((-1, -2))) >= 0
+        share = rays.detach().to(torch.float64).clamp_min(RAY_FLOOR)
+        share = share / share.sum(-1, keepdim=True)
+        logs = (losses.to(torch.float64).clamp_min(LOSS_FLOOR) * share).log()
+        status = (least < LOSS_FLOOR) * int(Status.FLOORED)
+        if losses.shape[-1] == 2:
+            alpha = two_objectives(logs, share, gram, self.tolerance)
+        else:
+            gram = gram.masked_fill(~valid[:, None, None], 0)  # an invalid ray must not cost pivots
+            with torch.inference_mode():  # autograd's bookkeeping would be a sixth of the time
+                alpha, status = _many(logs, share, gram, self.tolerance, status)
+        weights = torch.where(valid[:, None], alpha.to(losses.dtype), rays.to(losses.dtype))
+        return weights, status.masked_fill(~valid, Status.INVALID).to(torch.uint8)
+
+
+def two_objectives(logs: Tensor, rays: Tensor, gram: Tensor, tolerance: float) -> Tensor:
+    """The optimum of (4) or (5) for ``m = 2``, in closed form: ``alpha = (t, 1 - t)`` at one end of an interval.
+
+    With ``gap = ln u_1 - ln u_2`` the shares are ``p_1 = sigmoid(gap)`` and ``p_2 = sigmoid(-gap)``, and the anchor is
+    ``a = gap (r_1 p_2, -r_2 p_1)``. Objective ``j`` bounds the weight of the other one only in conflict, by
+
+        f_j = 1 if c12 >= 0 else min(1, (c_jj - b_j) / (c_jj - c12)),        1 - f_1 <= t <= f_2,
+
+    with ``b = q`` for balance (the objective with the larger ``u`` is never the one that binds) and ``b = 0`` for
+    dominance, where the restriction cuts the interval once more (never to nothing, since ``c12^2 <= c11 c22``).
+    The objective decides for the upper end if ``q_1 > q_2`` (balance) or ``c11 > c22`` (dominance).
+    """
+    gap = F.hardshrink(logs - logs.flip(-1), TIE)
+    log_share = F.logsigmoid(gap)
+    share = log_share.exp()
+    balance = (share * log_share).sum(-1, keepdim=True) > tolerance - math.log(2)  # mu > tolerance
+
+    anchor = gap * rays * share.flip(-1)
+    own, cross = gram.diagonal(dim1=-2, dim2=-1), gram[:, :1, 1]
+    q = own * anchor + cross * anchor.flip(-1)
+    cap = ((own - q * balance) / (own - cross)).clamp_max(1).masked_fill(cross >= 0, 1)
+    hi, lo = cap[:, 1], 1 - cap[:, 0]
+    first, second = torch.where(balance, q, own).unbind(-1)
+    end = torch.where(first > second, hi, lo)
+
+    q1, q2 = q.unbind(-1)
+    slope, need = q1 - q2, q.amax(-1).clamp_max(0) - q2  # the restriction: slope t >= need
+    broken = slope * end < need.masked_fill(balance[:, 0], -torch.inf)
+    t = torch.where(broken, (need / slope).clamp(lo, hi), end)
+    return torch.stack([t, 1 - t], -1)
+
+
+def program(logs: Tensor, rays: Tensor, gram: Tensor, tolerance: float) -> tuple[Tensor, Tensor, Tensor]:
+    """``c [R, m]``, ``A [R, m + 1, m]``, ``b [R, m + 1]`` of (4) or (5); the last row is the restriction of (5)."""
+    logs = logs - logs.amax(-1, keepdim=True)
+    logs = logs.masked_fill(logs > -TIE, 0)
+    log_share = logs - logs.exp().mean(-1, keepdim=True).log()  # ln(m p)
+    mu = (log_share.exp() * log_share).mean(-1, keepdim=True)
+    dominance = mu <= tolerance
+
+    terms = gram * (rays * (log_share - mu))[:, None]  # C_jk a_k
+    q = terms.sum(-1)
+    q = q.masked_fill(q.abs() <= ROUNDING * terms.abs().sum(-1), 0)
+    most = q.amax(-1, keepdim=True)
+    level = dominance | (most <= 0) | (logs == 0)
+    limit = q.masked_fill(q > 0, -torch.inf).masked_fill(level, 0)  # controlled ascent
+    restriction = torch.where(dominance, most.clamp_max(0), -torch.inf)
+    c = torch.where(dominance, gram.sum(-1), q)
+    return c, torch.cat([gram, q[:, None]], 1), torch.cat([limit, restriction], 1)
+
+
+def _many(logs: Tensor, rays: Tensor, gram: Tensor, tolerance: float, status: Tensor) -> tuple[Tensor, Tensor]:
+    """Restricted, then relaxed, then min-norm: the weights, and the status where it is worse than the one given."""
+    c, A, b = program(logs, rays, gram, tolerance)
+    alpha, solved, kept = maximise_or_relax(c, A, b)
+    status = status.masked_fill(~kept, Status.RELAXED)
+    if not solved.all():
+        left = (~solved).nonzero()[:, 0]
+        alpha[left], solved = maximise(c[left], A[left, :-1], b[left, :-1])
+        status[left] = torch.where(solved, Status.RELAXED, Status.MIN_NORM)
+        left = left[~solved]
+        alpha[left] = min_norm(gram[left])
+    return alpha, status
+
+
+def _checked(losses: Tensor, rays: Tensor, gram: Tensor | None) -> Tensor:
+    """The Gram matrix in float64, or an error about shapes."""
+    if losses.ndim != 2 or losses.shape[1] < 2 or rays.shape != losses.shape:
+        raise HyperfrontError(
+            "EPO needs one loss for each objective and ray",
+            got=f"losses {list(losses.shape)}, rays {list(rays.shape)}",
+            expected="both [R, m] with m >= 2",
+        )
+    R, m = losses.shape
+    if gram is None or gram.shape != (R, m, m):
+        raise HyperfrontError(
+            "EPO needs the Gram matrix of the objectives' gradients",
+            got=None if gram is None else list(gram.shape),
+            expected=[R, m, m],
+            fix="gram = grads @ grads.mT with grads [R, m, n]; hyperfront.LS() needs none",
+        )
+    return gram.detach().to(torch.float64)

@@ -1,0 +1,267 @@
+"""Nested batches, measures over whole splits, and the sources that batches come from."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.utils.data import DataLoader, IterableDataset, SubsetRandomSampler, TensorDataset
+
+from hyperfront.batches import arguments, map_tensors, row_range, rows, split, take, tensors
+from hyperfront.errors import ProblemError
+from hyperfront.measures import Gathered, Mean, SetLoss, as_measure
+from hyperfront.sources import LoaderSource, NoData, TensorSource, as_source
+
+random_inputs = settings(max_examples=60, deadline=None, derandomize=True)
+CPU = torch.device("cpu")
+Pair = namedtuple("Pair", "x y")
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def tensor(count: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(count, 2, generator=seeded(seed), dtype=torch.float64)
+
+
+def nests(count: int):
+    """Nests of tuples, lists, dicts and named tuples of tensors with ``count`` rows, and of things that are not."""
+    leaf = st.one_of(st.integers(0, 99).map(lambda seed: tensor(count, seed)), st.just("label"), st.none())
+    return st.recursive(
+        leaf,
+        lambda inner: st.one_of(
+            st.lists(inner, max_size=3),
+            st.lists(inner, max_size=3).map(tuple),
+            st.dictionaries(st.text(max_size=2), inner, max_size=3),
+            st.tuples(inner, inner).map(lambda pair: Pair(*pair)),
+        ),
+        max_leaves=6,
+    )
+
+
+def cuts(total: int, seed: int) -> list[slice]:
+    """A random partition of ``range(total)`` into consecutive pieces."""
+    edges = sorted({0, total, *torch.randint(1, total, (3,), generator=seeded(seed)).tolist()})
+    return [slice(a, b) for a, b in zip(edges[:-1], edges[1:])]
+
+
+# ---- nests ---------------------------------------------------------------------------------------------------------
+
+
+@given(nests(6))
+@random_inputs
+def test_maps_keep_the_nest_and_everything_that_is_no_tensor(batch):
+    doubled = map_tensors(lambda t: 2 * t, batch)
+    assert str(map_tensors(lambda t: "leaf", doubled)) == str(map_tensors(lambda t: "leaf", batch))
+    assert type(doubled) is type(batch)
+    for old, new in zip(tensors(batch), tensors(doubled), strict=True):
+        assert torch.equal(new, 2 * old)
+    zero = map_tensors(torch.sub, doubled, map_tensors(torch.mul, batch, map_tensors(lambda t: t * 0 + 2, batch)))
+    assert all((t == 0).all() for t in tensors(zero))
+
+
+@given(nests(6).filter(tensors), st.sampled_from([1, 2, 3, 6]))
+@random_inputs
+def test_parts_of_a_split_are_consecutive_rows(batch, parts):
+    assert rows(batch) == 6
+    pieces, size = split(batch, parts), 6 // parts
+    for p in range(parts):
+        expected = tensors(row_range(batch, p * size, (p + 1) * size))
+        for found, rows_ in zip(tensors(pieces), expected, strict=True):
+            assert torch.equal(found[p], rows_)
+
+
+@given(nests(6), st.lists(st.integers(0, 5), max_size=8))
+@random_inputs
+def test_taking_rows_is_indexing_every_tensor(batch, index):
+    taken = take(batch, torch.tensor(index, dtype=torch.long))
+    for old, new in zip(tensors(batch), tensors(taken), strict=True):
+        assert torch.equal(new, old[index])
+
+
+def test_numbers_without_rows_are_shared_by_all_parts():
+    batch = (torch.arange(4), torch.tensor(7.0))
+    assert rows(batch) == 4
+    assert [t.tolist() for t in split(batch, 2)] == [[[0, 1], [2, 3]], [7.0, 7.0]]
+    assert [t.tolist() for t in split(batch, 1)] == [[[0, 1, 2, 3]], [7.0]]
+    assert take(batch, torch.tensor([2]))[1] == row_range(batch, 0, 1)[1] == 7
+
+
+@pytest.mark.parametrize("batch", [(torch.zeros(2), torch.zeros(3)), (), {"name": "x"}, torch.tensor(1.0)])
+def test_a_batch_without_one_number_of_rows_is_refused(batch):
+    with pytest.raises(ProblemError, match="one number of rows"):
+        rows(batch)
+
+
+@pytest.mark.parametrize("parts", [4, 5, 7])
+def test_an_uneven_split_names_both_numbers(parts):
+    with pytest.raises(ProblemError, match=f"6 rows for {parts} rays"):
+        split(torch.zeros(6), parts)
+
+
+def test_modules_are_called_with_what_the_batch_says():
+    x = torch.ones(1)
+    for batch, expected in (((x, 2), ((x, 2), {})), ({"x": x}, ((), {"x": x})), (x, ((x,), {})), ([x], (([x],), {}))):
+        assert arguments(batch) == expected
+
+
+# ---- measures ------------------------------------------------------------------------------------------------------
+
+
+def over(measure, output, batch, pieces):
+    """The measure of a whole set, from the statistics of its pieces."""
+    found = [measure.statistics(output[piece], row_range(batch, piece.start, piece.stop)) for piece in pieces]
+    total = found[0]
+    for more in found[1:]:
+        total = measure.merge(total, more)
+    return measure.value(total)
+
+
+@given(st.integers(2, 40), st.integers(0, 1000))
+@random_inputs
+def test_measures_of_a_set_do_not_depend_on_how_it_is_cut(count, seed):
+    output, label = tensor(count, seed), torch.randint(3, (count,), generator=seeded(seed))
+    label[0] = 0
+    pieces = cuts(count, seed)
+    mean = as_measure(lambda out, y: out.square().mean())
+    gap = SetLoss(
+        lambda out, y: {"sum": out[y == 0].sum(), "rest": (out[y != 0].sum(), (y != 0).sum()), "count": (y == 0).sum()},
+        lambda s: (s["sum"] / s["count"] - s["rest"][0] / s["rest"][1].clamp_min(1)).abs(),
+    )
+    middle = Gathered(lambda out, y: out[:, 0].median() + (out[:, 1] * y).max())
+    mine, others = output[label == 0].sum() / (label == 0).sum(), output[label != 0]
+    expected = {
+        mean: output.square().mean(),
+        gap: (mine - others.sum() / max(1, len(others))).abs(),
+        middle: output[:, 0].median() + (output[:, 1] * label).max(),
+    }
+    for measure, value in expected.items():
+        torch.testing.assert_close(over(measure, output, label, pieces), value)
+        torch.testing.assert_close(measure(output, label), value)
+
+
+def test_a_function_is_a_mean_and_a_measure_is_itself():
+    measure = Gathered(lambda out, y: out.max())
+    assert as_measure(measure) is measure
+    assert isinstance(as_measure(lambda out, y: out.mean()), Mean)
+
+
+def test_gathered_outputs_may_be_nests_with_things_that_are_not_tensors():
+    first = {"logits": tensor(3, 1)}, (tensor(3, 2), ["a", "b", "c"], torch.tensor(5.0))
+    second = {"logits": tensor(2, 3)}, (tensor(2, 4), ["d", "e"], torch.tensor(5.0))
+    measure = Gathered(lambda out, batch: out["logits"].sum() + batch[0].sum() + batch[2])
+    merged = measure.merge(measure.statistics(*first), measure.statistics(*second))
+    parts = tensor(3, 1), tensor(3, 2), tensor(2, 3), tensor(2, 4)
+    torch.testing.assert_close(measure.value(merged), torch.cat(parts).sum() + 5)
+    assert merged[1][1] == ["a", "b", "c", "d", "e"]
+
+
+# ---- sources -------------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 50), st.integers(1, 12), st.integers(0, 1000))
+@random_inputs
+def test_an_epoch_over_tensors_has_no_row_twice_and_drops_the_partial_batch(count, size, seed):
+    source = as_source((torch.arange(count), {"double": 2 * torch.arange(count)}))
+    if size > count:
+        with pytest.raises(ProblemError, match="larger than the data"):
+            source.steps(size)
+        return
+    batches = list(source.epoch(size, seeded(seed), CPU, 0))
+    assert len(batches) == source.steps(size) == count // size
+    assert all(len(x) == size and torch.equal(more["double"], 2 * x) for x, more in batches)
+    seen = torch.cat([x for x, _ in batches]).tolist()
+    assert len(set(seen)) == len(seen) == count - count % size
+
+
+@given(st.integers(2, 50), st.integers(1, 5), st.integers(0, 1000), st.integers(0, 10))
+@random_inputs
+def test_skipping_batches_continues_in_the_same_order(count, size, seed, skip):
+    source = TensorSource(torch.arange(count))
+    size = min(size, count)
+    whole = [batch.tolist() for batch in source.epoch(size, seeded(seed), CPU, 0)]
+    assert [batch.tolist() for batch in source.epoch(size, seeded(seed), CPU, skip)] == whole[skip:]
+
+
+def test_the_order_of_an_epoch_comes_from_its_generator():
+    source = TensorSource(torch.arange(1000))
+    first, again, other = (next(source.epoch(1000, seeded(s), CPU, 0)) for s in (1, 1, 2))
+    assert torch.equal(first, again) and not torch.equal(first, other)
+
+
+@given(st.integers(1, 50), st.integers(1, 60))
+@random_inputs
+def test_evaluation_sees_every_row_once_in_order(count, size):
+    dataset = TensorDataset(torch.arange(count))
+    for source in (as_source(dataset), as_source(DataLoader(dataset, batch_size=size))):
+        batches = [x for (x,) in source.batches(size, CPU)]
+        assert torch.cat(batches).tolist() == list(range(count))
+        assert all(len(x) == size for x in batches[:-1])
+
+
+@given(st.integers(1, 50), st.integers(1, 12), st.booleans(), st.booleans())
+@random_inputs
+def test_a_loader_drops_its_partial_batch_and_knows_its_steps(count, size, shuffle, drop_last):
+    loader = DataLoader(
+        TensorDataset(torch.arange(count)), batch_size=size, shuffle=shuffle, drop_last=drop_last, generator=seeded()
+    )
+    source = as_source(loader)
+    assert isinstance(source, LoaderSource) and not source.exact
+    batches = [x for (x,) in source.epoch(999, seeded(), CPU, 0)]
+    assert len(batches) == source.steps(999) == count // size
+    assert all(len(x) == size for x in batches)
+    seen = torch.cat(batches).tolist() if batches else []
+    assert len(set(seen)) == count - count % size
+
+
+def test_a_loader_that_samples_some_rows_counts_only_their_steps():
+    sampler = SubsetRandomSampler(range(10), generator=seeded())
+    source = as_source(DataLoader(TensorDataset(torch.arange(20)), batch_size=4, sampler=sampler))
+    assert source.steps(1) == len(list(source.epoch(1, seeded(), CPU, 0))) == 2
+
+
+def test_a_list_of_batches_is_taken_as_it_is():
+    batches = [(torch.zeros(3),), (torch.ones(2),)]
+    source = as_source(batches)
+    assert source.steps(7) == 2
+    for found in (source.epoch(7, seeded(), CPU, 0), source.batches(7, CPU)):
+        assert [x.tolist() for (x,) in found] == [[0, 0, 0], [1, 1]]
+
+
+def test_a_problem_without_data_has_empty_batches():
+    source = as_source(NoData(steps_per_epoch=5))
+    assert source.steps(64) == 5 and list(source.epoch(64, seeded(), CPU, 2)) == [(), (), ()]
+    assert list(source.batches(64, CPU)) == [()]
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        return iter(range(10))
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        None,
+        7,
+        "data",
+        {},
+        {"name": "x"},
+        iter([torch.zeros(2)]),
+        torch.utils.data.Subset(TensorDataset(torch.zeros(3)), [0]),
+        (torch.zeros(2), torch.zeros(3)),
+        torch.tensor(1.0),
+    ],
+)
+def test_what_is_no_split_is_refused(bad):
+    with pytest.raises(ProblemError):
+        as_source(bad)
+
+
+def test_a_stream_without_a_length_is_refused_with_a_reason():
+    with pytest.raises(ProblemError):
+        as_source(DataLoader(Stream(), batch_size=2)).steps(2)
