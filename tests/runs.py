@@ -49,7 +49,7 @@ def problem() -> hf.Problem:
 def run(folder: Path, *, resume: bool = False, callbacks: tuple = (), **changes) -> hf.Run:
     torch.manual_seed(0)
     model = hf.wrap(Net(), ["sum", "product"], generate="body.*", hidden=8)
-    settings = dict(epochs=12, batch_size=16, rays_per_step=2, seed=3, validation_rays=5) | changes
+    settings = {"epochs": 12, "batch_size": 16, "rays_per_step": 2, "seed": 3, "validation_rays": 5} | changes
     return hf.fit(model, problem(), out=folder, resume=resume, callbacks=list(callbacks), **settings)
 
 

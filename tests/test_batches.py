@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import namedtuple
 
 import pytest
@@ -46,7 +47,7 @@ def nests(count: int):
 def cuts(total: int, seed: int) -> list[slice]:
     """A random partition of ``range(total)`` into consecutive pieces."""
     edges = sorted({0, total, *torch.randint(1, total, (3,), generator=seeded(seed)).tolist()})
-    return [slice(a, b) for a, b in zip(edges[:-1], edges[1:])]
+    return [slice(a, b) for a, b in itertools.pairwise(edges)]
 
 
 # ---- nests ---------------------------------------------------------------------------------------------------------

@@ -28,9 +28,15 @@ def some_tensor(shape: list[int], dtype: torch.dtype, seed: int) -> torch.Tensor
     return (10 * torch.randn(shape, generator=torch.Generator().manual_seed(seed))).to(dtype)
 
 
-any_tensor = st.builds(some_tensor, st.lists(st.integers(0, 3), max_size=3), st.sampled_from(DTYPES), st.integers(0, 99))
+any_tensor = st.builds(
+    some_tensor, st.lists(st.integers(0, 3), max_size=3), st.sampled_from(DTYPES), st.integers(0, 99)
+)
 plain = st.one_of(
-    st.none(), st.booleans(), st.integers(-(10**20), 10**20), st.floats(allow_nan=False, allow_infinity=False), st.text()
+    st.none(),
+    st.booleans(),
+    st.integers(-(10**20), 10**20),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(),
 )
 states = st.recursive(
     st.one_of(plain, any_tensor),
@@ -174,7 +180,10 @@ def test_states_with_code_or_objects_are_refused(bad):
 
 @pytest.mark.parametrize("number", [math.nan, math.inf])
 def test_numbers_that_json_does_not_have_are_refused_and_leave_the_old_file(tmp_path, number):
-    for write in (lambda d: checkpoint.write(tmp_path / "x", {}, d), lambda d: checkpoint.write_json(tmp_path / "x", d)):
+    for write in (
+        lambda d: checkpoint.write(tmp_path / "x", {}, d),
+        lambda d: checkpoint.write_json(tmp_path / "x", d),
+    ):
         write({"fine": 1.0})
         before = (tmp_path / "x").read_bytes()
         with pytest.raises(CheckpointError):

@@ -203,7 +203,7 @@ def test_what_is_not_a_ray_is_refused_by_name(bad, message):
 
 
 def test_without_names_the_objective_is_numbered():
-    with pytest.raises(RayError, match="objective 1 = -0.5"):
+    with pytest.raises(RayError, match=r"objective 1 = -0\.5"):
         validate([1.5, -0.5], 2)
 
 

@@ -314,9 +314,7 @@ def supervised(**options) -> hf.Problem:
 )
 @settings(max_examples=50, deadline=None, derandomize=True)
 def test_solvers_see_how_far_a_value_is_from_the_ideal_in_its_unit(scale, ideal, maximise):
-    problem = supervised(
-        scale=dict(zip(MEASURES, scale)), ideal=dict(zip(MEASURES, ideal)), maximise=sorted(maximise)
-    )
+    problem = supervised(scale=dict(zip(MEASURES, scale)), ideal=dict(zip(MEASURES, ideal)), maximise=sorted(maximise))
     losses = problem.losses(lambda x: x.double(), (X,))
     values = [X.double().mean().item(), X.double().std().item()]
     for j, name in enumerate(MEASURES):
@@ -366,7 +364,9 @@ def test_a_split_that_was_not_given_is_named():
         problem.val
 
 
-@pytest.mark.parametrize(("bad", "message"), [(lambda o, b: o[:, 0], "'bad' is not a single"), (lambda o, b: 1.0, "float")])
+@pytest.mark.parametrize(
+    ("bad", "message"), [(lambda o, b: o[:, 0], "'bad' is not a single"), (lambda o, b: 1.0, "float")]
+)
 def test_a_loss_that_is_not_one_number_is_named(bad, message):
     problem = hf.supervised((X,), losses={"good": MEASURES["error"], "bad": bad})
     with pytest.raises(LossError, match=message):

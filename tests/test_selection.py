@@ -75,7 +75,7 @@ def test_on_a_convex_front_the_optimum_is_that_of_a_nonlinear_programme(limits):
     )
     assert programme.success
     result = found(paraboloids, {f"l{j + 2}": ("<=", x) for j, x in enumerate(limits)}, m=m)
-    assert -1e-5 < result["l1"] - programme.fun < 1e-3
+    assert -1e-5 < result["l1"] - programme.fun < 2e-3
 
 
 @pytest.mark.parametrize("m", [2, 3, 4])

@@ -210,12 +210,9 @@ def test_a_data_loader_trains_too_and_resumes_at_epochs(tmp_path):
 
 
 def test_any_optimiser_and_schedule_can_be_used_and_resumed(tmp_path):
-    settings = dict(
-        optimizer=partial(torch.optim.SGD, lr=0.01, momentum=0.9),
-        schedule=partial(torch.optim.lr_scheduler.StepLR, step_size=8),
-        epochs=3,
-    )
-    run = runs.run(tmp_path / "run", **settings)
+    optimizer = partial(torch.optim.SGD, lr=0.01, momentum=0.9)
+    schedule = partial(torch.optim.lr_scheduler.StepLR, step_size=8)
+    run = runs.run(tmp_path / "run", optimizer=optimizer, schedule=schedule, epochs=3)
     assert [record["lr"] for record in run.history] == pytest.approx([1e-3, 1e-4, 1e-5])
 
 

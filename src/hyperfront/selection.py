@@ -70,8 +70,8 @@ def _proposals(
             allowance = margin * float(local[name].max() - local[name].min())
             tight[name] = (sign, limit - allowance if sign == "<=" else limit + allowance)
         ray = centre
-        for halvings in range(12):
-            cloud = torch.cat([ray[None], _around(ray, reach * 0.5**halvings, 256, generator)])
+        for step in range(18):
+            cloud = torch.cat([ray[None], _around(ray, reach * 0.6**step, 256, generator)])
             ray = cloud[best(surface(cloud), minimise, tight)]
         chosen.append(ray)
     count = max(2, m, 5 * m - len(rays))  # more where little is known
@@ -97,14 +97,14 @@ def _surface(rays: Tensor, columns: Columns) -> Callable[[Tensor], Columns]:
 
 def _place(rays: Tensor) -> Tensor:
     """Coordinates ``[R, m]`` in which fronts are smooth: logarithmic inside the simplex, linear towards its faces."""
-    logs = (rays + 0.05).log()
+    logs = (rays + 0.1).log()
     return logs - logs.mean(-1, keepdim=True)
 
 
 def _around(ray: Tensor, reach: float, count: int, generator: torch.Generator) -> Tensor:
     """Rays ``[count, m]`` at random, about ``reach`` away from ``ray`` in those coordinates."""
     noise = torch.randn(count, len(ray), dtype=ray.dtype, generator=generator)
-    cloud = (ray + reach * (ray + 0.05) * noise).clamp_min(1e-4)
+    cloud = (ray + reach * (ray + 0.1) * noise).clamp_min(1e-4)
     return cloud / cloud.sum(-1, keepdim=True)
 
 

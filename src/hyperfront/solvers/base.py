@@ -8,8 +8,9 @@ per ray where the method allows. ``status`` says how each ray was solved, so tha
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from enum import IntEnum
-from typing import Literal, Protocol
+from typing import Literal
 
 from torch import Tensor
 
@@ -26,27 +27,17 @@ class Status(IntEnum):
     INVALID = 4  # not at all: a loss is NaN, infinite or negative; the weights are the ray
 
 
-class Solver(Protocol):
+class Solver(ABC):
     """Losses and rays ``[R, m]``, gram ``[R, m, m]`` or None -> weights ``[R, m]``, status uint8 ``[R]``."""
 
-    @property
-    def needs_gram(self) -> bool:
-        """Whether ``gram`` is wanted: the inner products of the objectives' gradients, ``<g_i, g_j>``."""
-        ...
+    needs_gram: bool = False
+    """Whether ``gram`` is wanted: the inner products of the objectives' gradients, ``<g_i, g_j>``."""
+    space: Literal["weights", "hypernetwork"] = "weights"
+    """Where those gradients live: with respect to the generated weights, or to the hypernetwork's parameters."""
+    positive: bool = False
+    """Whether losses must be positive."""
+    convention: Convention = "weights"
+    """What a ray means to a model trained with this solver."""
 
-    @property
-    def space(self) -> Literal["weights", "hypernetwork"]:
-        """Where those gradients live: with respect to the generated weights, or to the hypernetwork's parameters."""
-        ...
-
-    @property
-    def positive(self) -> bool:
-        """Whether losses must be positive."""
-        ...
-
-    @property
-    def convention(self) -> Convention:
-        """What a ray means to a model trained with this solver."""
-        ...
-
+    @abstractmethod
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]: ...

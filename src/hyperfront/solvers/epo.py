@@ -25,15 +25,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from hyperfront.errors import HyperfrontError
-from hyperfront.preferences import Convention
-from hyperfront.solvers.base import Status
+from hyperfront.solvers.base import Solver, Status
 from hyperfront.solvers.linprog import maximise, maximise_or_relax
 from hyperfront.solvers.minnorm import min_norm
 
@@ -44,7 +43,7 @@ ROUNDING = 1e-14  # a sum this small beside the sum of its terms' sizes is zero
 
 
 @dataclass(frozen=True)
-class EPO:
+class EPO(Solver):
     """Exact Pareto optimal search (PHN-EPO): equations (1) to (5) of :mod:`hyperfront.solvers.epo`.
 
     ``space`` says which gradients the Gram matrix should be of: ``"weights"``, Algorithm 1 of the paper, or
@@ -58,12 +57,12 @@ class EPO:
     tensor([[1., 0.]])
     """
 
-    space: Literal["weights", "hypernetwork"] = "weights"
+    space: Literal["weights", "hypernetwork"] = "weights"  # pyrefly: ignore[bad-override] (frozen)
     tolerance: float = 1e-4
 
-    needs_gram: ClassVar[bool] = True
-    positive: ClassVar[bool] = True
-    convention: ClassVar[Convention] = "inverse"
+    needs_gram = True
+    positive = True
+    convention = "inverse"
 
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
         gram, losses = _checked(losses, rays, gram), losses.detach()

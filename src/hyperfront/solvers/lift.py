@@ -9,19 +9,16 @@ import torch
 from torch import Tensor
 
 from hyperfront.preferences import Convention
-from hyperfront.solvers.base import Status
+from hyperfront.solvers.base import Solver, Status
 
 
 @dataclass(frozen=True)
-class Lifted:
+class Lifted(Solver):
     """What :func:`lift` returns."""
 
     scalarisation: Callable[[Tensor, Tensor], Tensor]
-    convention: Convention = "weights"
-    positive: bool = False
-
-    needs_gram = False
-    space = "weights"
+    convention: Convention = "weights"  # pyrefly: ignore[bad-override] (frozen)
+    positive: bool = False  # pyrefly: ignore[bad-override] (frozen)
 
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
         with torch.enable_grad():

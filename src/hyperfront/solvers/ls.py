@@ -7,22 +7,17 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from hyperfront.solvers.base import Status
+from hyperfront.solvers.base import Solver, Status
 
 
 @dataclass(frozen=True)
-class LS:
+class LS(Solver):
     """``min_theta sum_j r_j l_j(theta)``: cheap and strong, but blind to the concave parts of a front.
 
     >>> weights, status = LS()(torch.tensor([[2.0, 1.0]]), torch.tensor([[0.3, 0.7]]))
     >>> weights
     tensor([[0.3000, 0.7000]])
     """
-
-    needs_gram = False
-    space = "weights"
-    positive = False
-    convention = "weights"
 
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
         finite = losses.isfinite().all(-1)
