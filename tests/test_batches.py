@@ -161,6 +161,12 @@ def test_gathered_outputs_may_be_nests_with_things_that_are_not_tensors():
     assert merged[1][1] == ["a", "b", "c", "d", "e"]
 
 
+def test_gathered_batches_may_be_named_tuples():
+    first, second = Pair(tensor(3, 1), tensor(3, 2)), Pair(tensor(2, 3), tensor(2, 4))
+    merged = Gathered(lambda out, batch: out.sum()).merge((tensor(3), first), (tensor(2), second))[1]
+    assert isinstance(merged, Pair) and torch.equal(merged.y, torch.cat([first.y, second.y]))
+
+
 # ---- sources -------------------------------------------------------------------------------------------------------
 
 
@@ -242,6 +248,29 @@ def test_a_problem_without_data_has_empty_batches():
 class Stream(IterableDataset):
     def __iter__(self):
         return iter(range(10))
+
+
+class SizedStream(Stream):
+    def __len__(self):
+        return 10
+
+
+class OwnLoader:
+    """What a user may write: it knows its batch size and its length, and has no sampler."""
+
+    batch_size = 4
+
+    def __len__(self):
+        return 3
+
+    def __iter__(self):
+        return iter(torch.arange(12).split(4))
+
+
+@pytest.mark.parametrize(("loader", "steps"), [(DataLoader(SizedStream(), batch_size=4), 2), (OwnLoader(), 3)])
+def test_a_loader_needs_a_length_but_no_sampler(loader, steps):
+    source = as_source(loader)
+    assert source.steps(1) == len(list(source.epoch(1, seeded(), CPU, 0))) == steps
 
 
 @pytest.mark.parametrize(

@@ -66,10 +66,13 @@ def test_hypervolume_grows_with_points_and_only_with_nondominated_ones(losses):
     assert whole == pytest.approx(hypervolume(losses[nondominated(losses)], reference), abs=1e-9)
 
 
-def test_hypervolume_takes_losses_that_carry_gradients_or_half_precision():
-    losses = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
-    assert hypervolume(losses.bfloat16(), (2, 2)) == 3.0
-    assert hypervolume(losses.requires_grad_(), (2, 2)) == 3.0
+@pytest.mark.parametrize("change", [torch.Tensor.bfloat16, torch.Tensor.requires_grad_])
+def test_indicators_take_losses_in_half_precision_and_with_gradients(change):
+    losses = change(torch.tensor([[0.0, 1.0], [1.0, 0.0], [3.0, 3.0]]))
+    assert hypervolume(losses, (2, 2)) == 3.0
+    assert igd_plus(losses, torch.zeros(1, 2)) == 1.0
+    assert spacing(losses) == pytest.approx(np.std([2, 2, 5], ddof=1))
+    assert nondominated(losses).tolist() == [True, True, False]
 
 
 @pytest.mark.parametrize("reference", [(2.0,), (2.0, 2.0, 2.0), 2.0])

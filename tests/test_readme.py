@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
-import pytest
 import torch
 
 import hyperfront as hf
+from tests.test_cli import hyperfront
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -55,14 +54,27 @@ def test_the_diff_is_a_working_loop_before_and_after():
         assert all(p.grad.abs().sum() > 0 for p in names.get("model", names["net"]).parameters())
 
 
-@pytest.mark.parametrize("command", re.findall(r"^\$ (hyperfront .*?)(?:\s+#.*)?$", README, flags=re.MULTILINE))
-def test_the_commands_are_understood(command):
-    """The commands themselves run in test_cli.py; here every flag must be one that exists."""
-    words = shlex.split(command)[1:]
-    code = f"from hyperfront.cli import main; main({[words[0], '--help']!r})"
-    text = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    for flag in (word for word in words if word.startswith("--")):
-        assert flag in text
+def test_the_commands_run_in_order_and_the_demo_reaches_the_true_front(tmp_path):
+    commands = re.findall(r"^\$ hyperfront (.*?)(?:\s+#.*)?$", "".join(blocks("console")), flags=re.MULTILINE)
+    assert [command.split()[0] for command in commands] == ["demo", "train", "evaluate", "doctor"]
+    printed = {command.split()[0]: hyperfront(*shlex.split(command), folder=tmp_path) for command in commands}
+    for name in ("demo", "train"):
+        assert float(re.search(r"largest distance to truth\s+(\S+)", printed[name])[1]) <= 1e-3
+        assert float(re.search(r"uniformity, mean / least\s+\S+ / (\S+)", printed[name])[1]) >= 0.999
+    files = {"front.png", "front.html", "front.json", "last.safetensors", "metrics.jsonl", "config.json"}
+    assert files <= {path.name for path in (tmp_path / "runs" / "demo").iterdir()}
+    assert len((tmp_path / "front.csv").read_text().splitlines()) == 101
+
+
+def test_make_demo_is_the_demo_and_make_test_the_whole_suite():
+    assert "make demo" in "".join(blocks("console"))
+    dry = {
+        name: subprocess.run(["make", "-n", name], cwd=ROOT, capture_output=True, text=True)
+        for name in ("demo", "test")
+    }
+    assert dry["demo"].stdout.rstrip().endswith("hyperfront demo")
+    assert dry["test"].stdout.rstrip().endswith("python -m pytest")
+    assert "make test" in (ROOT / ".ci" / "run").read_text()
 
 
 def test_what_the_readme_points_to_exists():

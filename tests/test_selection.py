@@ -49,7 +49,7 @@ def test_on_a_sphere_the_optimum_has_every_limit_exhausted(limits):
         limits = [x * math.sqrt(0.6 / square) for x in limits]
         square = 0.6
     result = found(sphere, {f"l{j + 2}": ("<=", x) for j, x in enumerate(limits)}, m=len(limits) + 1)
-    assert 0 <= result["l1"] - math.sqrt(1 - square) < 1e-3
+    assert 0 <= result["l1"] - math.sqrt(1 - square) < (1e-4 if len(limits) < 3 else 1e-3)
     assert all(result[f"l{j + 2}"] <= x for j, x in enumerate(limits))
 
 

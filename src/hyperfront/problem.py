@@ -219,7 +219,7 @@ class Point(nn.Module):
     sigmoid's gradient would have vanished and a clamp has none.
 
     >>> Point(2, (0.0, 4.0))()
-    tensor([2., 2.], grad_fn=<AddBackward0>)
+    tensor([2.0000, 2.0000], grad_fn=<AddBackward0>)
     """
 
     low: Tensor | None
