@@ -1,9 +1,10 @@
 """What a step costs: LeNet (31,910 weights), batch 256, one ray, on the CPU.
 
-Prints milliseconds per step for the plain module, PHN-LS, and PHN-EPO in weight space and in hypernetwork space, with
-the ratio to PHN-LS. All are timed in turn within one run, so that they share whatever else the machine does.
+Prints milliseconds per step for the plain module, PHN-LS (twice, to show the noise), and PHN-EPO in weight space and in
+hypernetwork space, with the ratio to PHN-LS. They take turns, ten steps at a time, so that they share whatever else the
+machine does; the first two steps of each turn warm the caches and do not count.
 
-    python benchmarks/lenet_step.py --threads 1 --repetitions 20
+    python benchmarks/lenet_step.py --threads 1 --turns 5
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--batch", type=int, default=256)
-    parser.add_argument("--repetitions", type=int, default=20)
+    parser.add_argument("--turns", type=int, default=5)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
@@ -87,12 +88,13 @@ def main() -> None:
         "PHN-EPO, hypernetwork space": front_step(hf.EPO(space="hypernetwork"), batch),
     }
     times: dict[str, list[float]] = {name: [] for name in steps}
-    for repetition in range(-3, options.repetitions):  # the first three warm up
+    for _ in range(options.turns):
         for name, step in steps.items():
-            start = time.perf_counter()
-            step()
-            if repetition >= 0:
-                times[name].append(1e3 * (time.perf_counter() - start))
+            for index in range(12):
+                start = time.perf_counter()
+                step()
+                if index >= 2:
+                    times[name].append(1e3 * (time.perf_counter() - start))
     base = statistics.median(times["PHN-LS"])
     print(f"LeNet, batch {options.batch}, {options.threads} thread(s), torch {torch.__version__}")
     print(f"{'step':<30}{'median ms':>10}{'quartiles':>18}{'of PHN-LS':>11}")
