@@ -91,9 +91,9 @@ def write_json(path: Path, document: Any) -> None:
 def _dumps(document: Any, indent: int | None = None) -> str:
     try:
         return json.dumps(document, indent=indent, sort_keys=True, allow_nan=False)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise CheckpointError(
-            "a number cannot be stored", got=error, expected="finite numbers", fix="look for NaN or infinite losses"
+            "this cannot be stored as JSON", got=error, expected="texts and finite numbers", fix="look for NaN losses"
         ) from None
 
 

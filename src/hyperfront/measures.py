@@ -104,7 +104,8 @@ def _joined(first: Any, second: Any) -> Any:
     if isinstance(first, dict):
         return {key: _joined(first[key], second[key]) for key in first}
     if isinstance(first, tuple | list) and tensors(first):
-        return type(first)(_joined(a, b) for a, b in zip(first, second, strict=True))
+        parts = [_joined(a, b) for a, b in zip(first, second, strict=True)]
+        return type(first)(*parts) if hasattr(first, "_fields") else type(first)(parts)
     return first + second if isinstance(first, list) else first
 
 

@@ -71,12 +71,14 @@ class LoaderSource:
     def __init__(self, loader: Iterable[Batch]):
         self.loader: Any = loader
         size = getattr(loader, "batch_size", None)
-        self.batch_size = size if isinstance(size, int) else None
+        drawn_from = (getattr(loader, "sampler", None), getattr(loader, "dataset", None))
+        self.drawn_from: Any = next((part for part in drawn_from if hasattr(part, "__len__")), None)
+        self.batch_size = size if isinstance(size, int) and self.drawn_from is not None else None
 
     def steps(self, batch_size: int) -> int:
         try:
-            return len(self.loader.sampler) // self.batch_size if self.batch_size else len(self.loader)
-        except (AttributeError, TypeError):
+            return len(self.drawn_from) // self.batch_size if self.batch_size else len(self.loader)
+        except TypeError:
             raise ProblemError(
                 "the length of an epoch is not known",
                 got=f"a {type(self.loader).__name__} without a length",
