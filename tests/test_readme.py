@@ -69,7 +69,7 @@ def test_the_commands_run_in_order_and_the_demo_reaches_the_true_front(tmp_path)
 def test_make_demo_is_the_demo_and_make_test_the_whole_suite():
     assert "make demo" in "".join(blocks("console"))
     dry = {
-        name: subprocess.run(["make", "-n", name], cwd=ROOT, capture_output=True, text=True)
+        name: subprocess.run(["make", "-n", "--no-print-directory", name], cwd=ROOT, capture_output=True, text=True)
         for name in ("demo", "test")
     }
     assert dry["demo"].stdout.rstrip().endswith("hyperfront demo")
