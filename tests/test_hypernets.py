@@ -100,9 +100,9 @@ def test_residual_initialisation_starts_at_the_target_s_own_scale_at_every_ray()
     start = model.target.start()
     large = 0
     for spec, own, generated in zip(
-        model.target.generated,
-        start.split([s.size for s in model.target.generated]),
-        theta.split([s.size for s in model.target.generated], dim=1),
+        model.target.assembly.parts,
+        start.split(model.target.sizes),
+        theta.split(model.target.sizes, dim=1),
         strict=True,
     ):
         assert torch.equal(own, module.get_parameter(spec.name).detach().flatten())
