@@ -153,14 +153,11 @@ class ChunkedHypernet(Hypernet):
         hidden = torch.relu(from_ray[:, None] + from_chunk)
         return self.third(torch.relu(self.second(hidden)))
 
-    def _raw(self, rays: Tensor) -> Tensor:
-        """``A psi [R, n]``: one matrix product for all chunks of all rays."""
-        return self.heads(self._features(rays, self.chunk_embedding)).flatten(1)[:, : self.n]
-
     def forward(self, rays: Tensor) -> Tensor:
-        raw = self._raw(rays)
+        raw = self.heads(self._features(rays, self.chunk_embedding)).flatten(1)  # all chunks of all rays at once
         if self.initialisation == "plain":
-            return raw
-        # tensor by tensor, so that autograd keeps single numbers and not a second copy of theta
-        parts = zip(raw.split(self.sizes, dim=1), self.means, self.deviations)
-        return torch.cat([torch.addcmul(mean, part, deviation) for part, mean, deviation in parts], dim=1)
+            return raw[:, : self.n]
+        # tensor by tensor, the surplus of the last chunk apart: autograd then keeps no second copy of theta
+        parts = raw.split([*self.sizes, raw.shape[1] - self.n], dim=1)
+        scaled = [torch.addcmul(mean, part, scale) for mean, part, scale in zip(self.means, parts, self.deviations)]
+        return torch.cat(scaled, dim=1)
