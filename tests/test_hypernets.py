@@ -255,4 +255,4 @@ class TestInnerProducts:
         rows = [torch.ones(1, 4 * BLOCK), torch.ones(1, 4 * BLOCK)]
         with Watch():
             assert inner_products(rows).eq(4 * BLOCK).all()
-        assert largest == 4 * BLOCK or largest <= 2 * BLOCK
+        assert largest <= 2 * BLOCK  # one block of both rows
