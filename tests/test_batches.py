@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import namedtuple
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -295,3 +296,24 @@ def test_what_is_no_split_is_refused(bad):
 def test_a_stream_without_a_length_is_refused_with_a_reason():
     with pytest.raises(ProblemError):
         as_source(DataLoader(Stream(), batch_size=2)).steps(2)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ([torch.zeros(3), torch.zeros(3)], "columns or batches"),
+        ((np.zeros(3), np.zeros(3)), "numpy"),
+        ((torch.zeros(0, 2),), "no rows"),
+        ((torch.zeros(3), ["a", "b", "c"]), "cannot be shuffled"),
+    ],
+)
+def test_splits_that_could_be_misread_are_refused(data, message):
+    with pytest.raises(ProblemError, match=message):
+        as_source(data)
+
+
+def test_texts_are_not_silently_kept_whole_when_a_batch_is_split_among_rays():
+    batch = (torch.zeros(4), ["a", "b", "c", "d"])
+    with pytest.raises(ProblemError, match="list of str"):
+        split(batch, 2)
+    assert split(batch, 1)[1] == ["a", "b", "c", "d"]

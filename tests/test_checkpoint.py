@@ -352,9 +352,9 @@ def test_results_are_readable_by_others_as_the_umask_says(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda t: t.pop("bias"), "bias: not in the checkpoint"),
-        (lambda t: t.update(extra=torch.zeros(1)), "extra: not in the model"),
-        (lambda t: t.update(weight=torch.zeros(2, 4)), r"weight: \[2, 4\]"),
+        (lambda t: t.pop("bias"), "Missing.*bias"),
+        (lambda t: t.update(extra=torch.zeros(1)), "Unexpected.*extra"),
+        (lambda t: t.update(weight=torch.zeros(2, 4)), r"weight: .*\[2, 4\]"),
     ],
 )
 def test_a_tensor_that_does_not_fit_is_named_and_nothing_is_loaded(change, message):

@@ -97,3 +97,9 @@ def test_an_analytic_problem_reaches_its_front_on_a_gpu():
     torch.manual_seed(0)
     run = hf.fit(problem.model(hidden=50), problem, epochs=10, rays_per_step=16, lr=3e-3, device="cuda", callbacks=[])
     assert problem.truth.distance(run.front.losses).max() < 1e-3
+
+
+def test_a_module_on_a_gpu_can_be_wrapped_there():
+    model = hf.wrap(torch.nn.Linear(3, 1).cuda(), ["a", "b"])
+    assert model.device.type == "cuda"
+    assert model(torch.ones(2, 3), [0.5, 0.5]).is_cuda

@@ -205,3 +205,46 @@ def test_uniformity_is_the_mean_over_the_rays():
     off = hf.Front(("a", "b"), front.rays, front.losses.flip(1))
     assert off.uniformity(base=2) == pytest.approx(metrics.uniformity(off.losses, off.rays, base=2).mean().item())
     assert off.uniformity(base=2) < 1
+
+
+class TestScores:
+    @staticmethod
+    def problem(score):
+        return hf.supervised(
+            (torch.randn(4, 4),),
+            losses={"a": lambda o, b: o.square().mean(), "b": lambda o, b: (o - 1).square().mean()},
+            scores={"score": score},
+        )
+
+    def test_a_limit_on_a_score_needs_a_direction(self):
+        with pytest.raises(SelectionError, match="no direction"):
+            quarter_circle(hf.rays(9, m=2)).select(minimise="a", subject_to={"accuracy": 0.9})
+
+    def test_a_score_that_is_no_number_is_named_before_training(self):
+        model = hf.wrap(Net(), ["a", "b"])
+        for score in (lambda o, b: o.square(), lambda o, b: 0.5):
+            with pytest.raises(hf.HyperfrontError, match="'score' is not a single number"):
+                hf.fit(model, self.problem(score), epochs=1, batch_size=4, callbacks=[])
+
+    def test_a_score_cannot_have_the_name_of_a_loss(self):
+        with pytest.raises(ProblemError, match="name of a loss"):
+            hf.supervised(
+                (torch.randn(4, 4),),
+                losses={"a": lambda o, b: o.mean(), "b": lambda o, b: o.mean()},
+                scores={"a": lambda o, b: o.mean()},
+            )
+
+
+def test_numbers_in_the_statistics_of_a_set_loss_add_up():
+    x = torch.randn(40, 1)
+    mean = hf.SetLoss(lambda output, batch: (output.square().sum(), len(output)), lambda s: s[0] / s[1])
+    problem = hf.supervised((x,), losses={"set": mean, "mean": lambda output, batch: output.square().mean()})
+    model = hf.wrap(Identity(), ["set", "mean"])
+    for batch_size in (40, 7, 1):
+        losses = hf.evaluate(model, problem.train, rays=RAYS, batch_size=batch_size).losses
+        torch.testing.assert_close(losses[:, 0], losses[:, 1], atol=1e-6, rtol=1e-5)
+
+
+def test_uniformity_of_a_front_along_its_own_directions_is_one():
+    rays = hf.rays(5, m=2)
+    assert hf.Front(("a", "b"), rays, 3 * rays, convention="direction").uniformity() == pytest.approx(1)

@@ -195,3 +195,37 @@ def test_a_module_with_two_inputs_trains_through_a_dict_of_outputs():
     hf.fit(model, problem, solver=hf.LS(), epochs=40, batch_size=8, rays_per_step=2, lr=1e-2, callbacks=[])
     last = hf.evaluate(model, problem.train, rays=RAYS).losses
     assert ((RAYS * last).sum(-1) < (RAYS * first).sum(-1)).all()
+
+
+class TestOwnLoop:
+    """What hf.backward refuses, since nobody else looks."""
+
+    @pytest.mark.parametrize(
+        ("losses", "message"),
+        [
+            (lambda net: [net(torch.ones(2, 5)).square().mean()], "1 losses"),
+            (lambda net: net(torch.ones(2, 5)).square()[:, :2].T, "'small' is not a single number"),
+            (lambda net: [net(torch.ones(2, 5)).mean() * 0 - 1, net(torch.ones(2, 5)).square().mean()], "negative"),
+        ],
+    )
+    def test_losses_that_do_not_fit_are_named(self, losses, message):
+        model, _, _ = regression(mlp())
+        with pytest.raises(LossError, match=message):
+            hf.backward(model, RAYS, losses, solver=hf.EPO())
+
+    def test_losses_of_one_element_are_numbers(self):
+        model, _, (x, _) = regression(mlp())
+        flat = hf.backward(model, RAYS, lambda net: [net(x).square().mean(), net(x).abs().mean()], solver=hf.LS())
+        expected = gradients(model)
+        model.zero_grad()
+        hf.backward(
+            model, RAYS, lambda net: [net(x).square().mean()[None], net(x).abs().mean()[None, None]], solver=hf.LS()
+        )
+        assert flat.losses.shape == (2, 2)
+        for a, b in zip(gradients(model), expected, strict=True):
+            torch.testing.assert_close(a, b)
+
+    def test_the_model_remembers_what_its_rays_mean(self):
+        model, problem, (x, _) = regression(mlp())
+        hf.backward(model, RAYS, lambda net: [net(x).square().mean(), net(x).abs().mean()], solver=hf.LS())
+        assert hf.evaluate(model, problem.train, rays=RAYS).convention == "weights"

@@ -232,3 +232,82 @@ def test_rays_are_checked_by_the_model():
         model.weights([1.2, -0.2])
     with pytest.raises(hf.HyperfrontError, match="one ray"):
         model.at(RAYS)
+
+
+class TestSharing:
+    """One layer used under two names, one tensor in two places."""
+
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.norm = nn.Linear(4, 4), nn.BatchNorm1d(4)
+            self.b = nn.Sequential(self.a, self.norm)
+            self.scale = nn.Parameter(torch.ones(4))
+            self.same_scale = self.scale
+
+        def forward(self, x):
+            return self.b(torch.tanh(self.norm(self.a(x)) * self.scale)) * self.same_scale
+
+    @pytest.mark.parametrize("batching", ["loop", "vmap"])
+    def test_shared_layers_stay_shared_and_the_private_copy_whole(self, batching):
+        torch.manual_seed(0)
+        model = hf.wrap(self.Twice(), ["a", "b"], batching=batching)
+        x = torch.randn(6, 4)
+        model.train()(x, RAYS).sum().backward()
+        model.calibrate([x])
+        output = model.eval()(x, RAYS)
+        plain = model.at(RAYS[1])
+        assert plain.b[0] is plain.a
+        assert plain.same_scale is plain.scale
+        torch.testing.assert_close(plain(x), output[1], atol=1e-5, rtol=1e-4)
+
+
+def test_outputs_that_cannot_be_stacked_are_refused_rather_than_cut_to_the_first_ray():
+    class Result:
+        def __init__(self, value):
+            self.value = value
+
+    class Odd(nn.Linear):
+        def forward(self, x):
+            return Result(super().forward(x))
+
+    with pytest.raises(TargetError, match="Result"):
+        hf.wrap(Odd(3, 1), ["a", "b"])(torch.randn(2, 3), RAYS)
+
+
+@pytest.mark.parametrize("name", ["mlp", "conv net with BatchNorm", "two inputs, dict output"])
+def test_a_change_of_precision_is_followed(name):
+    model, x = wrapped(name)
+    single = model(x, RAYS)
+    wide = map_tensors(lambda t: t.double(), x)
+    assert_close(model.double()(wide, RAYS), map_tensors(lambda t: t.double(), single), atol=1e-4, rtol=1e-3)
+    plain = model.at(RAYS[0])
+    assert {p.dtype for p in plain.parameters()} == {torch.float64}
+
+
+def test_calibrated_statistics_travel_in_a_state_dict():
+    first, x = wrapped("conv net with BatchNorm")
+    second = hf.wrap(ConvNet(), ["a", "b"], hidden=16).eval()
+    second.load_state_dict(first.state_dict())
+    torch.testing.assert_close(second(x, RAYS), first(x, RAYS))
+
+
+def test_a_norm_that_is_only_used_in_training_keeps_its_own_statistics():
+    class Auxiliary(ConvNet):
+        def __init__(self):
+            super().__init__()
+            self.aux = nn.BatchNorm1d(3)
+
+        def forward(self, x):
+            output = super().forward(x)
+            return output + 0 * self.aux(output) if self.training else output
+
+    model = hf.wrap(Auxiliary(), ["a", "b"])
+    model.calibrate([torch.randn(4, 1, 9, 9)])
+    assert model.at(RAYS[0]).aux.running_var.tolist() == [1, 1, 1]
+
+
+def test_paired_needs_a_ray_for_each_row():
+    model, x = wrapped("mlp")
+    with pytest.raises(hf.HyperfrontError, match="3 rays, 6 rows"):
+        model(x, RAYS, paired=True)

@@ -285,3 +285,102 @@ class TestTheory:
         )
         assert problem.truth.distance(run.front.losses).max() < 1e-2
         assert run.front.uniformity() > 0.95
+
+
+class TestBatchNormStatistics:
+    @staticmethod
+    def fit(x, **settings) -> hf.ParetoModel:
+        torch.manual_seed(0)
+        problem = hf.supervised(
+            (x,), losses={"a": lambda o, b: o.square().mean() + 1, "b": lambda o, b: (o - 1).square().mean() + 1}
+        )
+        model = hf.wrap(nn.Sequential(nn.BatchNorm1d(1), nn.Linear(1, 1)), ["a", "b"], hidden=4)
+        return hf.fit(model, problem, epochs=1, callbacks=[], **settings).model
+
+    def test_they_come_from_all_of_the_data_however_it_is_sorted(self):
+        model = self.fit(torch.cat([torch.full((3000, 1), -5.0), torch.full((3000, 1), 5.0)]), batch_size=256)
+        assert abs(model.at([0.5, 0.5])[0].running_mean.item()) < 1
+        assert model.at([0.5, 0.5])[0].running_var.item() == pytest.approx(25, rel=0.1)
+
+    def test_a_last_batch_of_one_row_does_no_harm(self):
+        assert self.fit(torch.randn(101, 1), batch_size=100).at([0.5, 0.5])[0].running_mean.isfinite().all()
+
+
+def test_weights_that_broke_never_replace_a_checkpoint(tmp_path):
+    class Breaks(hf.Callback):
+        def __init__(self):
+            self.steps = 0
+
+        def stepped(self):
+            self.steps += 1
+            if self.steps == 16:  # the last step of the second epoch
+                next(run_model.parameters()).data.fill_(float("nan"))
+
+    torch.manual_seed(0)
+    run_model = hf.wrap(runs.Net(), ["sum", "product"], hidden=4)
+    with pytest.raises(LossError, match="epoch 2"):
+        hf.fit(run_model, runs.problem(), epochs=3, batch_size=16, out=tmp_path / "run", callbacks=[Breaks()])
+    loaded = hf.load(tmp_path / "run" / "last.safetensors", runs.Net())
+    assert all(p.isfinite().all() for p in loaded.parameters())
+
+
+def test_a_run_that_fails_before_its_first_step_leaves_the_folder_free(tmp_path):
+    with pytest.raises(hf.HyperfrontError):
+        runs.run(tmp_path / "run", rays_per_step=3)
+    runs.run(tmp_path / "run", epochs=1)
+
+
+def test_a_loader_with_its_own_generator_resumes_exactly(tmp_path):
+    data = torch.utils.data.TensorDataset(*runs.problem().train.source.data)
+
+    class Stop(hf.Callback):
+        def __init__(self, after):
+            self.after = after
+
+        def epoch_ended(self, record):
+            if record["epoch"] == self.after:
+                raise RuntimeError("stop")
+
+    def fit(out: Path, after: int, resume: bool = False) -> None:
+        torch.manual_seed(0)
+        generator = torch.Generator().manual_seed(7)
+        loader = torch.utils.data.DataLoader(data, batch_size=32, shuffle=True, generator=generator)
+        problem = hf.supervised(
+            loader, runs.problem().val.source, losses=dict(runs.problem().measures), reference=(9, 9)
+        )
+        model = hf.wrap(runs.Net(), ["sum", "product"], hidden=4)
+        hf.fit(model, problem, epochs=4, out=out, resume=resume, callbacks=[Stop(after)])
+
+    fit(tmp_path / "whole", 99)
+    with pytest.raises(RuntimeError, match="stop"):
+        fit(tmp_path / "cut", 3)
+    fit(tmp_path / "cut", 99, resume=True)
+    for name in RESULTS:
+        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"seed": -1}, "cannot be negative"),
+        ({"lr": -1.0}, "cannot be negative"),
+        ({"schedule": "cosin"}, "unknown schedule"),
+        ({"schedule": torch.optim.lr_scheduler.ReduceLROnPlateau}, "without a metric"),
+        ({"optimizer": torch.optim.LBFGS}, "LBFGS"),
+        ({"patience": 0}, "patience"),
+        ({"batch_size": 1000}, "larger than the data"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(tmp_path, settings, message):
+    with pytest.raises(hf.HyperfrontError, match=message):
+        runs.run(tmp_path / "run", **settings)
+
+
+def test_a_loader_that_gives_fewer_batches_than_announced_is_an_error():
+    class Short(list):
+        def __len__(self):
+            return 5
+
+    problem = hf.supervised(Short([(torch.ones(4, 4), torch.ones(4, 2))]), losses=dict(runs.problem().measures))
+    with pytest.raises(hf.HyperfrontError, match="ended an epoch early"):
+        hf.fit(hf.wrap(runs.Net(), ["sum", "product"], hidden=4), problem, epochs=1, callbacks=[])

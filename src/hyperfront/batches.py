@@ -57,6 +57,7 @@ def split(batch: Batch, parts: int) -> Batch:
     """
     if parts == 1:
         return map_tensors(lambda tensor: tensor.unsqueeze(0), batch)
+    refuse_lists(batch, "split among rays")
     size, rest = divmod(rows(batch), parts)
     if rest or not size:
         raise ProblemError(
@@ -66,6 +67,21 @@ def split(batch: Batch, parts: int) -> Batch:
             fix="change the batch size or the rays per step, or share the batch (share_batch=True)",
         )
     return map_tensors(lambda t: t.reshape(parts, size, *t.shape[1:]) if t.ndim else t.expand(parts), batch)
+
+
+def refuse_lists(batch: Batch, what: str) -> None:
+    """An error if a list of things that are not tensors has one for each row: it would not be cut with the rows."""
+    count, nests = rows(batch), [batch]
+    while nests:
+        nest = nests.pop()
+        if isinstance(nest, dict | tuple) or (isinstance(nest, list) and tensors(nest)):
+            nests += nest.values() if isinstance(nest, dict) else nest
+        elif isinstance(nest, list) and len(nest) == count:
+            raise ProblemError(
+                f"a batch with a list of {type(nest[0]).__name__}, one for each row, cannot be {what}",
+                expected="tensors, or nests of tensors",
+                fix="turn it into a tensor (torch.as_tensor), or pass share_batch=True",
+            )
 
 
 def row_range(batch: Batch, start: int, stop: int) -> Batch:

@@ -77,11 +77,12 @@ def write_bytes(path: Path, data: bytes) -> None:
         os.chmod(temporary, 0o666 & ~_umask())  # temporary files are private, results are not
         os.replace(temporary, path)
     except OSError as error:
-        if temporary:
-            Path(temporary).unlink(missing_ok=True)
         raise CheckpointError(
             "cannot write", got=f"{path}: {error.strerror or error}", fix="choose a folder that you may write to"
         ) from error
+    finally:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)  # gone already, unless something went wrong
 
 
 def write_json(path: Path, document: Any) -> None:
@@ -91,9 +92,9 @@ def write_json(path: Path, document: Any) -> None:
 def _dumps(document: Any, indent: int | None = None) -> str:
     try:
         return json.dumps(document, indent=indent, sort_keys=True, allow_nan=False)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise CheckpointError(
-            "a number cannot be stored", got=error, expected="finite numbers", fix="look for NaN or infinite losses"
+            "this cannot be stored as JSON", got=error, expected="texts and finite numbers", fix="look for NaN losses"
         ) from None
 
 
@@ -154,21 +155,14 @@ def _umask() -> int:
 
 
 def load_into(module: torch.nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Load a state dict, with an error that names the first tensor that does not fit."""
-    own = module.state_dict()
-    missing, foreign = sorted(own.keys() - tensors.keys()), sorted(tensors.keys() - own.keys())
-    wrong = [name for name in own.keys() & tensors.keys() if own[name].shape != tensors[name].shape]
-    wrong = [name for name in wrong if not name.endswith("statistics")]  # empty before the first calibration
-    if missing or foreign or wrong:
-        name = (missing + foreign + sorted(wrong))[0]
-        got = "not in the checkpoint" if missing else "not in the model" if foreign else list(tensors[name].shape)
+    """Load a state dict; or an error that names what does not fit, with the module as it was."""
+    before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+    try:
+        module.load_state_dict(tensors)
+    except RuntimeError as error:
+        module.load_state_dict(before)
         raise CheckpointError(
             "the checkpoint does not fit the model",
-            got=f"{name}: {got}",
-            expected=list(own[name].shape) if name in own else "no such tensor",
+            got=" ".join(str(error).split("\n")[1:3]).strip(),
             fix="build the target and hypernetwork with the same arguments as in training",
-        )
-    for name, tensor in tensors.items():
-        if name.endswith("statistics"):
-            module.get_submodule(name.rpartition(".")[0]).statistics = tensor.to(own[name])
-    module.load_state_dict(tensors)
+        ) from None

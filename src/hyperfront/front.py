@@ -69,8 +69,13 @@ class Front:
         return volume
 
     def uniformity(self, base: float = math.e) -> float:
-        """Mean over the rays of ``1 - KL(r l / sum r l || 1/m)``; ``base`` is that of the logarithm."""
-        return float(metrics.uniformity(self.losses, self.rays, base=base).mean())
+        """Mean over the rays of ``1 - KL(r l / sum r l || 1/m)``; ``base`` is that of the logarithm.
+
+        Rays that are directions of the losses are inverted first; loss weights are taken as they are, as in the paper.
+        """
+        direction = self.convention == "direction"
+        rays = preferences.convert(self.rays, "direction", "inverse") if direction else self.rays
+        return float(metrics.uniformity(self.losses, rays, base=base).mean())
 
     def nondominated_share(self) -> float:
         """Share of the points that no other point dominates."""
@@ -81,11 +86,16 @@ class Front:
     def select(self, minimise: str, subject_to: Mapping[str, Limit] | None = None, *, rounds: int = 8) -> Tensor:
         """The ray ``[m]`` with the smallest ``minimise`` that keeps the limits.
 
-        A limit is a number that a loss may not exceed, or a pair such as ``(">=", 0.9)`` for a score. The search
+        A limit is a number that a loss may not exceed, or a pair such as ``(">=", 0.9)``, as scores need. The search
         starts at the sampled points and goes on between them for some rounds (:mod:`hyperfront.selection`).
         """
-        limits = {k: v if isinstance(v, tuple) else ("<=", float(v)) for k, v in (subject_to or {}).items()}
-        columns = self._columns()
+        columns, limits = self._columns(), {}
+        for name, limit in (subject_to or {}).items():
+            if name in self.scores and not isinstance(limit, tuple):
+                raise SelectionError(
+                    f"the limit of the score {name!r} has no direction", got=limit, expected=f'(">=", {limit}) or "<="'
+                )
+            limits[name] = limit if isinstance(limit, tuple) else ("<=", float(limit))
         for name in [minimise, *limits]:
             if name not in columns:
                 raise SelectionError(
@@ -125,7 +135,7 @@ class Front:
     def save(self, path: str | Path) -> None:
         """Write JSON, or CSV (rays, losses and scores alone) by the suffix."""
         path = Path(path)
-        if path.suffix == ".csv":
+        if path.suffix.lower() == ".csv":
             checkpoint.write_bytes(path, self._csv().encode())
             return
         document = {
@@ -218,7 +228,8 @@ def _measure(model: ParetoModel, split: Split, rays: Tensor, batch_size: int) ->
         output = network(problem.inputs(batch))
         if problem.function is not None:
             return {"all": problem.function(output).double()}
-        return {name: map_tensors(_widened, measure.statistics(output, batch)) for name, measure in measures.items()}
+        found = {name: measure.statistics(output, batch) for name, measure in measures.items()}
+        return {name: map_tensors(_widened, s) if measures[name].additive else s for name, s in found.items()}
 
     mode = model.training
     model.eval()

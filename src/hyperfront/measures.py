@@ -22,10 +22,14 @@ import torch
 from torch import Tensor
 
 from hyperfront.batches import Batch, map_tensors, rows, tensors
+from hyperfront.errors import LossError
 
 
 class Measure(ABC):
     """A loss or score of a set of rows."""
+
+    additive = True
+    """Whether statistics are sums, which are kept in float64."""
 
     @abstractmethod
     def statistics(self, output: Any, batch: Batch) -> Any:
@@ -51,7 +55,7 @@ class Mean(Measure):
     function: Callable[[Any, Batch], Tensor]
 
     def statistics(self, output: Any, batch: Batch) -> Any:
-        value, count = self.function(output, batch), rows(batch)
+        value, count = self.function(output, batch).double(), rows(batch)
         return value * count, torch.full_like(value, count)
 
     def value(self, statistics: Any) -> Tensor:
@@ -75,7 +79,7 @@ class SetLoss(Measure):
     value_of: Callable[[Any], Tensor]
 
     def statistics(self, output: Any, batch: Batch) -> Any:
-        return self.statistics_of(output, batch)
+        return _summands(self.statistics_of(output, batch))
 
     def value(self, statistics: Any) -> Tensor:
         return self.value_of(statistics)
@@ -83,9 +87,11 @@ class SetLoss(Measure):
 
 @dataclass(frozen=True)
 class Gathered(Measure):
-    """A function of all outputs and the whole split at once."""
+    """A function of all outputs and the whole split at once, which are kept in memory for every ray."""
 
     function: Callable[[Any, Batch], Tensor]
+
+    additive = False
 
     def statistics(self, output: Any, batch: Batch) -> Any:
         return output, batch
@@ -97,6 +103,22 @@ class Gathered(Measure):
         return self.function(*statistics)
 
 
+def _summands(nest: Any) -> Any:
+    """The nest with its numbers as tensors, so that all of it adds up."""
+    if isinstance(nest, dict):
+        return {key: _summands(value) for key, value in nest.items()}
+    if isinstance(nest, tuple | list):
+        parts = [_summands(value) for value in nest]
+        return type(nest)(*parts) if hasattr(nest, "_fields") else type(nest)(parts)
+    if isinstance(nest, bool | int | float):
+        return torch.tensor(float(nest), dtype=torch.float64)
+    if not isinstance(nest, Tensor):
+        raise LossError(
+            "the statistics of a SetLoss must add up", got=type(nest).__name__, expected="tensors or numbers"
+        )
+    return nest
+
+
 def _joined(first: Any, second: Any) -> Any:
     """Two nests with the rows of the second after those of the first; lists without tensors hold rows themselves."""
     if isinstance(first, Tensor):
@@ -104,7 +126,8 @@ def _joined(first: Any, second: Any) -> Any:
     if isinstance(first, dict):
         return {key: _joined(first[key], second[key]) for key in first}
     if isinstance(first, tuple | list) and tensors(first):
-        return type(first)(_joined(a, b) for a, b in zip(first, second, strict=True))
+        parts = [_joined(a, b) for a, b in zip(first, second, strict=True)]
+        return type(first)(*parts) if hasattr(first, "_fields") else type(first)(parts)
     return first + second if isinstance(first, list) else first
 
 

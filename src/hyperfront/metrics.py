@@ -68,7 +68,7 @@ def igd_plus(losses: Tensor, truth: Tensor) -> float:
     """
     import moocore
 
-    points, wanted = (torch.as_tensor(t, dtype=torch.float64, device="cpu").numpy() for t in (losses, truth))
+    points, wanted = (torch.as_tensor(t, dtype=torch.float64, device="cpu").detach().numpy() for t in (losses, truth))
     return float(moocore.igd_plus(points, ref=wanted))
 
 
@@ -78,7 +78,7 @@ def spacing(losses: Tensor) -> float:
     >>> spacing(torch.tensor([[0.0, 2.0], [1.0, 1.0], [2.0, 0.0]]))
     0.0
     """
-    points = torch.as_tensor(losses, dtype=torch.float64)
+    points = torch.as_tensor(losses, dtype=torch.float64).detach()
     if len(points) < 2:
         return 0.0
     distance = torch.cdist(points, points, p=1).fill_diagonal_(math.inf).min(dim=1).values

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from hyperfront import checkpoint
 from hyperfront.assemblies import ASSEMBLIES, Replace
-from hyperfront.batches import Batch, map_tensors, split, to_device
+from hyperfront.batches import Batch, map_tensors, rows, split, to_device
 from hyperfront.errors import CheckpointError, HyperfrontError, ProblemError, TargetError
 from hyperfront.hypernets import KINDS, Architecture, Hypernet, MakeAssembly, OwnHypernet, architecture
 from hyperfront.preferences import validate
@@ -62,6 +62,10 @@ class ParetoModel(nn.Module):
         theta = self.hypernet(rays)
         if not paired:
             return self.target.map(lambda network, x: network(x), theta, rays, x, split=False)
+        if rows(x) != len(rays):
+            raise HyperfrontError(
+                "paired needs one ray for each row", got=f"{len(rays)} rays, {rows(x)} rows", expected="as many"
+            )
         outputs = self.target.map(lambda network, x: network(x), theta, rays, split(x, len(rays)), split=True)
         return map_tensors(lambda tensor: tensor.squeeze(1), outputs)
 

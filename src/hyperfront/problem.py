@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from hyperfront.batches import Batch
 from hyperfront.errors import LossError, ProblemError
 from hyperfront.measures import Measure, as_measure
-from hyperfront.model import ParetoModel, check_objectives
+from hyperfront.model import ParetoModel, check_objectives, wrap
 from hyperfront.sources import NoData, Source, as_source
 from hyperfront.target import Network
 
@@ -80,7 +80,6 @@ class Problem:
     identity: Mapping[str, Any] | None = None
     """``{"problem": name, "arguments": {...}}`` of a built-in problem, so that its runs load without a target."""
     make_target: Callable[[], nn.Module] | None = None
-    notes: str = field(default="", repr=False)
 
     @property
     def m(self) -> int:
@@ -109,8 +108,6 @@ class Problem:
 
     def model(self, **options: Any) -> ParetoModel:
         """The problem's own target, wrapped (see :func:`hyperfront.wrap` for the options)."""
-        from hyperfront.model import wrap
-
         if self.make_target is None:
             raise ProblemError("the problem has no target of its own", fix="hyperfront.wrap(your_module, objectives)")
         return wrap(self.make_target(), self.objectives, **options)
@@ -121,7 +118,7 @@ class Problem:
         if self.function is not None:
             values = self.function(output)
         else:
-            values = torch.stack([_scalar(name, f(output, batch)) for name, f in self.measures.items()])
+            values = torch.stack([scalar(name, f(output, batch)) for name, f in self.measures.items()])
         if values.shape != (self.m,):
             raise LossError(
                 "the objectives have the wrong shape",
@@ -159,6 +156,8 @@ def supervised(
     ('first', 'second')
     """
     objectives = check_objectives(tuple(losses))
+    if taken := [name for name in scores or {} if name in objectives]:
+        raise ProblemError("a score has the name of a loss", got=taken[0], fix="give it another name")
     given = {"train": train, "val": val, "test": test}
     return Problem(
         objectives=objectives,
@@ -183,7 +182,6 @@ def analytic(
     maximise: Sequence[str] = (),
     truth: Truth | None = None,
     identity: Mapping[str, Any] | None = None,
-    notes: str = "",
 ) -> Problem:
     """A problem without data: ``function`` maps a point ``[variables]`` to its losses ``[m]``.
 
@@ -208,7 +206,6 @@ def analytic(
         truth=truth,
         identity=identity,
         make_target=lambda: Point(variables, bounds),
-        notes=notes,
     )
 
 
@@ -301,10 +298,11 @@ def _first(batch: Batch) -> Batch:
     return batch[0]
 
 
-def _scalar(name: str, value: Any) -> Tensor:
+def scalar(name: str, value: Any) -> Tensor:
+    """A loss or score as a tensor without dimensions, or an error that names it."""
     if not isinstance(value, Tensor) or value.numel() != 1:
         raise LossError(
-            f"the loss {name!r} is not a single number",
+            f"{name!r} is not a single number",
             got=list(value.shape) if isinstance(value, Tensor) else type(value).__name__,
             expected="a tensor with one element",
             fix="reduce it, for example with .mean()",

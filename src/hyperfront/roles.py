@@ -5,9 +5,10 @@ from __future__ import annotations
 import fnmatch
 import math
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
+import torch
 from torch import Tensor, nn
 
 from hyperfront.errors import TargetError
@@ -29,6 +30,11 @@ class TensorSpec:
     @property
     def size(self) -> int:
         return math.prod(self.shape)
+
+    def converted(self, fn: Callable[[Tensor], Tensor]) -> TensorSpec:
+        """As it is after ``fn`` was applied to all tensors."""
+        dtype = fn(torch.empty(0, dtype=getattr(torch, self.dtype))).dtype
+        return replace(self, dtype=str(dtype).removeprefix("torch."))
 
 
 def matching(module: nn.Module, generate: Generate) -> list[str]:

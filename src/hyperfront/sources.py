@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from hyperfront.batches import Batch, map_tensors, row_range, rows, take, tensors, to_device
+from hyperfront.batches import Batch, refuse_lists, row_range, rows, take, tensors, to_device
 from hyperfront.errors import ProblemError
 
 
@@ -38,7 +39,10 @@ class TensorSource:
     exact = True
 
     def __init__(self, data: Batch):
+        refuse_lists(data, "shuffled")
         self.data, self.rows = data, rows(data)
+        if not self.rows:
+            raise ProblemError("a split has no rows")
 
     def steps(self, batch_size: int) -> int:
         if batch_size > self.rows:
@@ -70,13 +74,16 @@ class LoaderSource:
 
     def __init__(self, loader: Iterable[Batch]):
         self.loader: Any = loader
+        self.generator: torch.Generator | None = getattr(loader, "generator", None)
         size = getattr(loader, "batch_size", None)
-        self.batch_size = size if isinstance(size, int) else None
+        drawn_from = (getattr(loader, "sampler", None), getattr(loader, "dataset", None))
+        self.drawn_from: Any = next((part for part in drawn_from if hasattr(part, "__len__")), None)
+        self.batch_size = size if isinstance(size, int) and self.drawn_from is not None else None
 
     def steps(self, batch_size: int) -> int:
         try:
-            return len(self.loader.sampler) // self.batch_size if self.batch_size else len(self.loader)
-        except (AttributeError, TypeError):
+            return len(self.drawn_from) // self.batch_size if self.batch_size else len(self.loader)
+        except TypeError:
             raise ProblemError(
                 "the length of an epoch is not known",
                 got=f"a {type(self.loader).__name__} without a length",
@@ -91,7 +98,7 @@ class LoaderSource:
 
     def batches(self, batch_size: int, device: torch.device) -> Iterator[Batch]:
         for batch in self.loader:
-            yield to_device(map_tensors(lambda t: t, batch), device)
+            yield to_device(batch, device)
 
 
 @dataclass(frozen=True)
@@ -115,6 +122,14 @@ def as_source(data: Any) -> Source:
     """The source for what a user passes as a split."""
     if isinstance(data, TensorSource | LoaderSource | NoData):
         return data
+    held = data.values() if isinstance(data, dict) else data if isinstance(data, tuple | list) else [data]
+    if any(isinstance(part, np.ndarray) for part in held):
+        raise ProblemError("a split holds arrays", got="numpy arrays", fix="(torch.as_tensor(x), torch.as_tensor(y))")
+    if isinstance(data, list) and data and all(isinstance(part, Tensor) for part in data):
+        raise ProblemError(
+            "a split is a list of tensors, which could mean columns or batches",
+            fix="columns: a tuple (x, y, ...); batches: a list of tuples [(x, y, ...), ...]",
+        )
     if isinstance(data, torch.utils.data.TensorDataset):
         return TensorSource(data.tensors)
     if isinstance(data, Tensor | tuple | dict) and tensors(data):

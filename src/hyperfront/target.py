@@ -71,6 +71,7 @@ class Target(nn.Module):
         skeleton = copy.deepcopy(module).cpu()  # its values are never used again, so they need not fill a GPU
         object.__setattr__(self, "skeleton", skeleton)  # not registered: its parameters are not ours to train
         self.batching, self.batchnorm, self._vmap_fails = batching, batchnorm, False
+        self.slots = _slots(skeleton)
         self.assembly = assembly(skeleton, matching(skeleton, generate))
         _check_assembly(self.assembly, generate, skeleton)
         self.tensors = table(skeleton, self.assembly.names, self.assembly.base, rest)
@@ -115,6 +116,22 @@ class Target(nn.Module):
                 layer.train()
         return self
 
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Target:
+        """Follow a change of precision (``model.double()``); the private copy stays where it is."""
+        super()._apply(fn, recurse)
+        self.tensors = tuple(spec.converted(fn) for spec in self.tensors)
+        own = {**dict(self.skeleton.named_parameters()), **dict(self.skeleton.named_buffers())}
+        for spec in self.tensors:
+            own[spec.name].data = own[spec.name].data.to(getattr(torch, spec.dtype))
+        return self
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: Any, *args: Any, **kwargs: Any) -> None:
+        """Statistics are empty before the first calibration, so a stored table may have more rows than ours."""
+        stored = state_dict.get(prefix + "statistics")
+        if stored is not None and stored.ndim == 2 and stored.shape[1] == self.statistics.shape[1]:
+            self.statistics = self.statistics.new_zeros(stored.shape)
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
+
     # ---- from theta to tensors -------------------------------------------------------------------------------
 
     def start(self) -> Tensor:
@@ -125,7 +142,9 @@ class Target(nn.Module):
         """The tensors of the module at ``theta [n]``, by name, apart from BatchNorm statistics."""
         shared = self.shared()
         parts = [part.view(spec.shape) for spec, part in zip(self.assembly.parts, theta.split(self.sizes))]
-        return shared | self.assembly.assemble(parts, shared)
+        dtypes = {spec.name: getattr(torch, spec.dtype) for spec in self.tensors}
+        made = self.assembly.assemble(parts, shared)
+        return shared | {name: tensor.to(dtypes[name]) for name, tensor in made.items()}
 
     def shared(self) -> dict[str, Tensor]:
         """The tensors that all rays have in common."""
@@ -141,7 +160,8 @@ class Target(nn.Module):
         if statistics.numel():
             values |= self._unpack_statistics(statistics)
         args, kwargs = arguments(x)
-        return functional_call(self.skeleton, values, args, kwargs)
+        tensors = {slot: values[name] for slot, name in self.slots.items()}
+        return functional_call(self.skeleton, tensors, args, kwargs, tie_weights=False)
 
     # ---- several rays ----------------------------------------------------------------------------------------
 
@@ -239,11 +259,12 @@ class Target(nn.Module):
             for handle in hooks:
                 handle.remove()
         found = []
-        for count, total, square in moments.values():
-            mean = total / count
+        for name, (count, total, square) in moments.items():
+            mean, layer = total / count, self.norms[name]
             variance = (square / count - mean.square()).clamp_min(0) * count / (count - 1).clamp_min(1)
-            found += [mean, variance]
-        return torch.cat(found).to(self.statistics)
+            reached = bool(count.any())  # a layer that only training uses keeps its own values
+            found += [mean, variance] if reached else [layer.running_mean, layer.running_var]
+        return torch.cat([tensor.to(self.statistics) for tensor in found])
 
     def _unpack_statistics(self, statistics: Tensor) -> dict[str, Tensor]:
         sizes = [layer.num_features for layer in self.norms.values() for _ in range(2)]
@@ -279,12 +300,44 @@ def _check_assembly(assembly: Assembly, generate: Generate, module: nn.Module) -
         )
 
 
+def _slots(module: nn.Module) -> dict[str, str]:
+    """Every place that holds a tensor, with the name under which that tensor comes first: tied ones share it.
+
+    ``functional_call`` can tie weights itself, but writes twice to a layer that is used under two names.
+    """
+    first: dict[Tensor, str] = {}
+    slots = {}
+    for prefix, layer in module.named_modules():
+        own = itertools.chain(
+            layer.named_parameters(prefix, recurse=False, remove_duplicate=False),
+            layer.named_buffers(prefix, recurse=False, remove_duplicate=False),
+        )
+        slots |= {name: first.setdefault(tensor, name) for name, tensor in own}
+    return slots
+
+
 def _flat(name: str) -> str:
     return "tensor:" + name.replace(".", "/")  # registered names cannot hold dots
 
 
 def _stack(results: list[Any]) -> Any:
-    return map_tensors(lambda *tensors: torch.stack(tensors), *results)
+    """What the rays returned, with a new first dimension; things that are not tensors must be the same for all."""
+    first = results[0]
+    if isinstance(first, Tensor):
+        return torch.stack(results)
+    if isinstance(first, dict):
+        return {key: _stack([result[key] for result in results]) for key in first}
+    if isinstance(first, tuple | list):
+        parts = [_stack(list(items)) for items in zip(*results, strict=True)]
+        return type(first)(*parts) if hasattr(first, "_fields") else type(first)(parts)
+    if first is None or (isinstance(first, bool | int | float | str) and all(result == first for result in results)):
+        return first
+    raise TargetError(
+        "the outputs of several rays cannot be stacked",
+        got=type(first).__name__,
+        expected="tensors, or tuples, lists and dicts of them",
+        fix="return a tuple or dict from the module (a wrapper with two lines does it)",
+    )
 
 
 def _check_choice(what: str, value: str, choices: tuple[str, ...]) -> None:

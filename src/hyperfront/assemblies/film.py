@@ -42,7 +42,7 @@ class Film(Assembly):
 
     def __init__(self, module: nn.Module, chosen: Sequence[str], *, base: Rest = "train"):
         self.base = base
-        uses = Counter(id(p) for _, p in module.named_parameters(remove_duplicate=False))
+        uses = Counter(id(p) for layer in module.modules() for p in layer.parameters(recurse=False))
         own = {name for name, p in module.named_parameters() if uses[id(p)] == 1}  # a scale would reach the other use
         layers = {
             name: layer

@@ -19,14 +19,13 @@ class Replace(Assembly):
         parameters = {name: p for name, p in module.named_parameters() if name in set(chosen) and p.requires_grad}
         self.names = tuple(parameters)
         self.parts = tuple(Part(name, tuple(p.shape)) for name, p in parameters.items())
-        self._dtypes = [p.dtype for p in parameters.values()]
 
     def start(self, module: nn.Module) -> Tensor:
         values = dict(module.named_parameters())
         return torch.cat([values[name].detach().flatten().float() for name in self.names])
 
     def assemble(self, parts: Sequence[Tensor], shared: dict[str, Tensor]) -> dict[str, Tensor]:
-        return {name: part.to(dtype) for name, part, dtype in zip(self.names, parts, self._dtypes)}
+        return dict(zip(self.names, parts, strict=True))
 
     def describe(self) -> str:
         return f"weights in {len(self.names)} tensor(s)"

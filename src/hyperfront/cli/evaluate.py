@@ -14,6 +14,8 @@ from hyperfront.problem import Problem
 from hyperfront.problems import build
 from hyperfront.runs import import_factory, load
 
+SUFFIXES = (".json", ".csv", ".png", ".svg", ".pdf", ".html")
+
 
 def evaluate(
     run: Annotated[Path, tyro.conf.arg(metavar="RUN")],
@@ -43,6 +45,9 @@ def evaluate(
         problem: "package.module:factory" of a problem of your own; built-in problems need none.
         save: Files to write: .json, .csv, .png, .svg, .pdf or .html.
     """
+    for file in save:
+        if file.suffix.lower() not in SUFFIXES:
+            raise HyperfrontError("unknown kind of file", got=file, expected="one of " + ", ".join(SUFFIXES))
     model = load(run, target, which=which)
     if problem is not None:
         built = import_factory(problem)
@@ -55,7 +60,7 @@ def evaluate(
     front = measure(model, built.split(split), rays)
     show_front(front, built)
     for file in save:
-        if file.suffix in (".json", ".csv"):
+        if file.suffix.lower() in (".json", ".csv"):
             front.save(file)
         else:
             front.plot(file)

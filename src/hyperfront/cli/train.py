@@ -39,7 +39,6 @@ def train(
     hidden: Number = None,
     rays: Number = None,
     seed: int = 0,
-    device: Annotated[str, tyro.conf.arg(metavar="NAME")] = "auto",
     out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")] = None,
     resume: bool = False,
     dry_run: bool = False,
@@ -62,7 +61,6 @@ def train(
         hidden: Width of the hypernetwork.
         rays: Rays to evaluate at.
         seed: Seed of everything random.
-        device: cpu, cuda, or auto for cuda where there is one. Problems without data are trained on the cpu.
         out: Run folder; by default a new one below runs/.
         resume: Continue the run in --out where it stopped.
         dry_run: Print settings, sizes and the time to expect, and stop.
@@ -82,12 +80,10 @@ def train(
         raise HyperfrontError("nothing says which run to resume", fix="add --out FOLDER")
     built = build(name, **_parse(arguments))
     folder = RunFolder(out or free_folder(Path("runs") / f"{name}-{solver}"))
-    chosen = torch.device(_device(device) if built.has_data else "cpu")
-    if not built.has_data:
-        torch.set_num_threads(1)  # tensors this small gain nothing from more, and lose much on a busy machine
+    torch.set_num_threads(1)  # tensors this small gain nothing from more, and lose much on a busy machine
 
     torch.manual_seed(seed)
-    model = built.model(hidden=recipe.hidden).to(chosen)
+    model = built.model(hidden=recipe.hidden)
     console.print(f"[bold]{name}[/bold]  {entry(name).summary}")
     console.print(model.summary(), style="dim")
     if dry_run:
@@ -144,14 +140,6 @@ def _parse(arguments: tuple[str, ...]) -> dict[str, Any]:
             raise HyperfrontError("an argument of the problem has no value", got=argument, expected="name=value")
         parsed[key] = int(value) if value.lstrip("-").isdigit() else value
     return parsed
-
-
-def _device(name: str) -> str:
-    if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    if name.startswith("cuda") and not torch.cuda.is_available():
-        raise HyperfrontError("there is no CUDA device", got=name, fix="--device cpu")
-    return name
 
 
 def _dry_run(recipe: Any, model: Any, problem: Any, solver: Solver) -> None:

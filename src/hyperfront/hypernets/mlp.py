@@ -74,6 +74,7 @@ class MLPHypernet(Hypernet):
 
     @torch.no_grad()
     def _start_at(self, start: Tensor, sizes: Sequence[int]) -> None:
+        start = start.to(self.heads.weight)
         for layer in (self.first, self.second, self.third):
             nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
             nn.init.zeros_(layer.bias)

@@ -224,4 +224,4 @@ def problem2() -> Problem:
 
 def _at_least(value: int, least: int, name: str = "variables") -> None:
     if not isinstance(value, int) or value < least:
-        raise ProblemError(f"{name} is too small", got=value, expected=f"an integer >= {least}")
+        raise ProblemError(f"{name} cannot be this", got=repr(value), expected=f"an integer >= {least}")

@@ -35,13 +35,16 @@ class Epochs:
         yield from zip(rays[skip:], self.source.epoch(size, generator, self.model.device, skip))
 
     def try_out(self) -> None:
-        """Check the objectives on the first step; it leaves the random numbers as they were."""
+        """Check the objectives and scores on the first step; random numbers and buffers stay as they were."""
         cuda = [self.model.device] if self.model.device.type == "cuda" else []
+        buffers = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
         with torch.random.fork_rng(devices=cuda):
             found = next(self.steps(0, 0), None)
             if found is None:
                 raise ProblemError("the training data gives no batch", fix="check the data, or lower the batch size")
             check(self.state.step, *found)
+        for name, buffer in self.model.named_buffers():
+            buffer.copy_(buffers[name])
 
     def run(self, epoch: int, goes_on: Callable[[], bool]) -> None:
         """Train for (the rest of) one epoch, or until ``goes_on``, asked after every step, says no."""

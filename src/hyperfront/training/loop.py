@@ -98,6 +98,8 @@ def fit(
     steps = problem.train.source.steps(batch_size)
     if steps < 1:
         raise ProblemError("the training data gives no full batch", fix="lower the batch size")
+    if patience is not None and problem.reference is None:
+        raise ProblemError("patience waits for a better hypervolume, which needs a reference point", fix="reference=")
     rays = layouts.rays(validation_rays, model.m) if isinstance(validation_rays, int) else validation_rays
     rays = layouts.validate(rays, model.m, model.objectives).double().cpu()
     model.to(device or model.device)
@@ -109,20 +111,20 @@ def fit(
         "seed": seed,
     }
 
+    config = {
+        **model.document(),
+        **{key: value for key, value in describe(settings).items() if key not in ("name", "checkpoint_every")},
+        "solver": describe(solver),
+        "preferences": describe(preferences),
+        "reference": describe(problem.reference),
+        "steps_per_epoch": steps,
+        "validation_rays": describe(rays),
+    }
     folder = RunFolder(Path(out)) if out is not None else None
+    if folder and folder.config.exists():
+        _check_resume(folder, config, resume)
     callbacks = [Progress()] if callbacks is None else list(callbacks)
-    if folder:
-        config = {
-            **model.document(),
-            **{key: value for key, value in describe(settings).items() if key not in ("name", "checkpoint_every")},
-            "solver": describe(solver),
-            "preferences": describe(preferences),
-            "reference": describe(problem.reference),
-            "steps_per_epoch": steps,
-            "validation_rays": describe(rays),
-        }
-        _open(folder, config, resume, model.device)
-        callbacks = [JsonLines(folder.metrics), *callbacks]
+    callbacks = [JsonLines(folder.metrics), *callbacks] if folder else callbacks
 
     with torch.random.fork_rng(devices=[model.device] if model.device.type == "cuda" else []):
         torch.manual_seed(seed)
@@ -131,12 +133,17 @@ def fit(
         state = TrainingState(model, step, made, settings.make_schedule(made, epochs * steps))
         if folder and resume and folder.last.exists():
             state.load(folder.last)
+        train = Epochs(state, problem, preferences, settings)
+        if state.position.epoch == state.position.step == 0:
+            train.try_out()
+        if folder and not folder.config.exists():
+            folder.create(config, environment(model.device))
         best = _best_so_far(folder, state)
-        history = _train(Epochs(state, problem, preferences, settings), folder, callbacks, rays, steps, best)
+        history = _train(train, folder, callbacks, rays, steps, best)
     if best:
         model.load_state_dict(best)
     model.eval()
-    front = evaluate(model, problem.val, rays) if "val" in problem.sources else None
+    front = evaluate(model, problem.val, rays, batch_size=batch_size) if "val" in problem.sources else None
     if folder and front:
         front.save(folder.front)
     return Run(model=model, front=front, history=history, folder=folder)
@@ -159,8 +166,6 @@ def _train(
         stale = settings.patience is not None and position.stale >= settings.patience
         return stale or position.epoch == settings.epochs
 
-    if position.epoch == position.step == 0:
-        train.try_out()
     with ctrl_c() as request:
 
         def goes_on() -> bool:
@@ -172,9 +177,10 @@ def _train(
             while not done():
                 start = time.perf_counter()
                 train.run(position.epoch, goes_on)
-                if position.step < steps:  # only Ctrl-C ends an epoch early
+                if position.step < steps and request.made:
                     raise KeyboardInterrupt(_saved(state, folder, train.source.exact))
                 record = _record(state, steps, time.perf_counter() - start)
+                _refuse_broken(state, steps)
                 epoch = position.begin(position.epoch + 1)
                 if "val" in problem.sources and (epoch % settings.validate_every == 0 or epoch == settings.epochs):
                     record["validation"] = _validate(model, problem, rays, settings.batch_size)
@@ -182,6 +188,8 @@ def _train(
                         best |= {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
                         if folder:
                             model.save(folder.best)
+                elif epoch == settings.epochs:
+                    _calibrate(model, problem, settings.batch_size)
                 history.append(record)
                 _each(callbacks, "epoch_ended", record)
                 if folder and (done() or epoch % settings.checkpoint_every == 0):
@@ -195,15 +203,22 @@ def _train(
 
 
 def _validate(model: ParetoModel, problem: Problem, rays: Tensor, batch_size: int) -> dict[str, Any]:
-    inputs = problem.train.source.batches(batch_size, model.device) if model.target.norms else ()
-    model.calibrate(problem.inputs(batch) for batch in itertools.islice(inputs, CALIBRATION_BATCHES))
-    front = evaluate(model, problem.val, rays)
+    _calibrate(model, problem, batch_size)
+    front = evaluate(model, problem.val, rays, batch_size=batch_size)
     return {
         "hypervolume": metrics.hypervolume(front.losses, front.reference) if front.reference else None,
         "uniformity": front.uniformity(),
         "losses": front.losses.tolist(),
         "scores": {name: values.tolist() for name, values in front.scores.items()},
     }
+
+
+def _calibrate(model: ParetoModel, problem: Problem, batch_size: int) -> None:
+    """BatchNorm statistics from a few full training batches, always the same and in no order of the data."""
+    if model.target.norms:
+        generator = torch.Generator().manual_seed(0)
+        batches = problem.train.source.epoch(batch_size, generator, model.device, 0)
+        model.calibrate(problem.inputs(batch) for batch in itertools.islice(batches, CALIBRATION_BATCHES))
 
 
 def _record(state: TrainingState, steps: int, seconds: float) -> dict[str, Any]:
@@ -239,6 +254,20 @@ def _refuse_fallbacks(record: dict[str, Any], solver: Solver) -> None:
         )
 
 
+def _refuse_broken(state: TrainingState, steps: int) -> None:
+    """Nothing that is broken may replace a checkpoint: an epoch must be whole, and its weights finite."""
+    position = state.position
+    if position.step < steps:
+        raise ProblemError(
+            "the loader ended an epoch early", got=f"{position.step} full batches", expected=f"{steps}, as it announced"
+        )
+    if position.statuses[Status.INVALID] or not all(p.isfinite().all() for p in state.model.parameters()):
+        raise LossError(
+            f"losses, gradients or weights became NaN or infinite in epoch {position.epoch + 1}",
+            fix="lower the learning rate, or check the data for NaN; the last checkpoint is from before",
+        )
+
+
 def _saved(state: TrainingState, folder: RunFolder | None, exact: bool) -> str:
     """Save after Ctrl-C, and say how to go on."""
     where = f"stopped in epoch {state.position.epoch + 1}, after step {state.position.step}"
@@ -256,16 +285,13 @@ def _best_so_far(folder: RunFolder | None, state: TrainingState) -> dict[str, Te
     return {name: tensor.to(state.model.device) for name, tensor in folder.tensors("best").items()}
 
 
-def _open(folder: RunFolder, config: dict[str, Any], resume: bool, device: torch.device) -> None:
-    """Write config and environment before the first step, or check that a resumed run has the same configuration."""
-    if not folder.config.exists():
-        folder.create(config, environment(device))
-    elif resume:
-        compare(folder.read_config(), config)
-    else:
+def _check_resume(folder: RunFolder, config: dict[str, Any], resume: bool) -> None:
+    """A folder with a run is only touched to resume it, with the same configuration."""
+    if not resume:
         raise CheckpointError(
             "the folder already holds a run", got=folder.path, fix="resume=True, or another folder for out="
         )
+    compare(folder.read_config(), config)
 
 
 def _each(callbacks: Sequence[Callback], event: str, *args: Any, **kwargs: Any) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LambdaLR, LRScheduler
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler, ReduceLROnPlateau
 
 from hyperfront.errors import HyperfrontError
 
@@ -36,18 +36,33 @@ class Settings:
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or value < 1):
                 raise HyperfrontError(f"{name} is not a positive number", got=value, expected="an integer >= 1")
+        if not isinstance(self.seed, int) or self.seed < 0 or not self.lr >= 0:
+            raise HyperfrontError(
+                "seed and learning rate cannot be negative", got=f"seed = {self.seed}, lr = {self.lr}", expected=">= 0"
+            )
         if isinstance(self.schedule, str) and self.schedule not in ("cosine", "constant"):
             raise HyperfrontError(
                 "unknown schedule", got=repr(self.schedule), expected="cosine, constant or a function"
             )
 
     def make_optimizer(self, parameters: Iterable[nn.Parameter]) -> Optimizer:
-        return self.optimizer(parameters) if self.optimizer else torch.optim.Adam(parameters, lr=self.lr)
+        made = self.optimizer(parameters) if self.optimizer else torch.optim.Adam(parameters, lr=self.lr)
+        if isinstance(made, torch.optim.LBFGS):
+            raise HyperfrontError(
+                "fit takes one step for each batch, and LBFGS evaluates it several times",
+                fix="use another optimiser, or hyperfront.backward in a closure of your own",
+            )
+        return made
 
     def make_schedule(self, optimizer: Optimizer, steps: int) -> LRScheduler:
         """Stepped after every one of ``steps`` steps."""
         if not isinstance(self.schedule, str):
-            return self.schedule(optimizer)
+            made = self.schedule(optimizer)
+            if isinstance(made, ReduceLROnPlateau):
+                raise HyperfrontError(
+                    "schedules are stepped after every step, without a metric", got="ReduceLROnPlateau", fix="'cosine'"
+                )
+            return made
 
         def factor(step: int) -> float:
             ramp = min(1.0, (step + 1) / (self.warmup + 1))

@@ -48,6 +48,7 @@ class TrainingState:
         schedule: torch.optim.lr_scheduler.LRScheduler,
     ):
         self.model, self.step, self.optimizer, self.schedule = model, step, optimizer, schedule
+        self.loader_generator: torch.Generator | None = getattr(step.problem.train.source, "generator", None)
         self.position = Position(sums=torch.zeros(model.m, dtype=torch.float64))
 
     def save(self, path: Path) -> None:
@@ -56,6 +57,8 @@ class TrainingState:
         random = {"cpu": torch.get_rng_state()}
         if self.model.device.type == "cuda":
             random["cuda"] = torch.cuda.get_rng_state(self.model.device)
+        if self.loader_generator is not None:
+            random["loader"] = self.loader_generator.get_state()
         state = {
             "optimizer": self.optimizer.state_dict(),
             "schedule": self.schedule.state_dict(),
@@ -72,7 +75,12 @@ class TrainingState:
             raise CheckpointError("the checkpoint holds a model but no training state", got=path)
         model = {n.removeprefix("model."): t for n, t in tensors.items() if n.startswith("model.")}
         checkpoint.load_into(self.model, model)
-        state: dict[str, Any] = checkpoint.unpack(document["training"], tensors)
+        try:
+            self._restore(checkpoint.unpack(document["training"], tensors))
+        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+            raise CheckpointError("the state of the training is damaged", got=f"{path}: {error!r}") from None
+
+    def _restore(self, state: dict[str, Any]) -> None:
         self.optimizer.load_state_dict(state["optimizer"])
         self.schedule.load_state_dict(state["schedule"])
         self.step.mean = state["mean"].to(self.model.device)
@@ -80,3 +88,5 @@ class TrainingState:
         torch.set_rng_state(state["random"]["cpu"])
         if "cuda" in state["random"] and self.model.device.type == "cuda":
             torch.cuda.set_rng_state(state["random"]["cuda"], self.model.device)
+        if "loader" in state["random"] and self.loader_generator is not None:
+            self.loader_generator.set_state(state["random"]["loader"])

@@ -22,7 +22,7 @@ from hyperfront.batches import Batch
 from hyperfront.errors import LossError
 from hyperfront.hypernets import inner_products
 from hyperfront.model import ParetoModel
-from hyperfront.problem import Problem
+from hyperfront.problem import Problem, scalar
 from hyperfront.solvers import Solver, Status
 from hyperfront.target import Network
 
@@ -47,7 +47,8 @@ def backward(
 ) -> StepResult:
     """Put the gradient of one step into ``.grad`` of the model's parameters: ``loss.backward()`` for your own loop.
 
-    ``losses(network)`` returns the ``m`` losses of one network, which is called like your module.
+    ``losses(network)`` returns the ``m`` losses of one network, which is called like your module. A loss that the
+    solver cannot use is an error; ``status`` in the result says where it fell back.
 
     >>> import hyperfront as hf
     >>> model = hf.wrap(torch.nn.Linear(1, 1), ["small", "large"])
@@ -59,10 +60,21 @@ def backward(
     """
 
     def stacked(network: Network, _: Batch) -> Tensor:
-        found = losses(network)
-        return found if isinstance(found, Tensor) else torch.stack(list(found))
+        found = list(losses(network))
+        if len(found) != model.m:
+            raise LossError(
+                "the losses do not fit the objectives",
+                got=f"{len(found)} losses",
+                expected=f"{model.m}, for {', '.join(model.objectives)}",
+            )
+        return torch.stack([scalar(name, value) for name, value in zip(model.objectives, found)])
 
-    return _backward(model, model.prepare(rays), stacked, (), split=False, solver=solver)
+    result = _backward(model, model.prepare(rays), stacked, (), split=False, solver=solver)
+    model.record["convention"] = solver.convention
+    if (result.status == Status.INVALID).any():
+        check_losses(result.losses, model.objectives, solver, where="in this step")
+        raise LossError("the gradients of the objectives are not finite")
+    return result
 
 
 class Step:
@@ -193,6 +205,8 @@ def _blind(
         return dict(zip(problem.objectives, (before == after).all(0).tolist()))
     part = batches.map_tensors(lambda t: t[0], batch) if split else batch
     output = model.target.call(leaf[0], leaf.new_zeros(0), problem.inputs(part))
+    for name, score in problem.scores.items():
+        scalar(name, score(output, part))  # better an error now than after the first epoch
     blind = {}
     for name, measure in problem.measures.items():
         value = measure(output, part)
