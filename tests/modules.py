@@ -63,6 +63,38 @@ class TwoInputs(nn.Module):
         return {"sum": hidden.sum(-1), "hidden": hidden}
 
 
+class ViT(nn.Module):
+    """A vision Transformer with two heads; with the defaults, the encoder of ViT-B/16 (86 million weights)."""
+
+    def __init__(self, *, image: int = 224, patch: int = 16, width: int = 768, depth: int = 12, heads: int = 12):
+        super().__init__()
+        self.patches = nn.Conv2d(3, width, patch, patch)
+        self.token = nn.Parameter(torch.zeros(1, 1, width))
+        self.positions = nn.Parameter(0.02 * torch.randn(1, (image // patch) ** 2 + 1, width))
+        layer = nn.TransformerEncoderLayer(width, heads, 4 * width, 0.0, F.gelu, batch_first=True, norm_first=True)
+        self.encoder = nn.TransformerEncoder(layer, depth, nn.LayerNorm(width), enable_nested_tensor=False)
+        self.left, self.right = nn.Linear(width, 10), nn.Linear(width, 10)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        patches = self.patches(x).flatten(2).mT
+        x = torch.cat([self.token.expand(len(x), -1, -1), patches], dim=1) + self.positions[:, : patches.shape[1] + 1]
+        x = self.encoder(x)[:, 0]
+        return self.left(x), self.right(x)
+
+
+class Adapted(nn.Module):
+    """A frozen linear layer with a low-rank adapter inside, its tensors named as ``peft`` names them."""
+
+    def __init__(self, base: nn.Linear, rank: int = 2):
+        super().__init__()
+        self.base_layer = base.requires_grad_(False)
+        self.lora_A = nn.ModuleDict({"default": nn.Linear(base.in_features, rank, bias=False)})
+        self.lora_B = nn.ModuleDict({"default": nn.Linear(rank, base.out_features, bias=False)})
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.base_layer(x) + self.lora_B["default"](self.lora_A["default"](x))
+
+
 def generator() -> torch.Generator:
     return torch.Generator().manual_seed(0)
 

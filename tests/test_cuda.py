@@ -9,7 +9,8 @@ import hyperfront as hf
 from hyperfront.batches import tensors
 from hyperfront.problems import build
 from tests import runs
-from tests.modules import CASES
+from tests.modules import CASES, mlp
+from tests.test_assemblies import ARCHITECTURES, shaken
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
@@ -49,10 +50,12 @@ def test_epo_with_two_objectives_can_be_captured_in_a_cuda_graph():
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_model_predicts_the_same_on_both_devices(name):
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_model_predicts_the_same_on_both_devices(name, architecture):
     torch.manual_seed(0)
     module, x = CASES[name]()
-    model = hf.wrap(module, ["a", "b"], hidden=16)
+    model = hf.wrap(module, ["a", "b"], **ARCHITECTURES[architecture])
+    shaken(model)
     model.calibrate([x])
     rays = hf.rays(3, m=2)
     on_cpu = model.eval()(x, rays)
@@ -62,6 +65,14 @@ def test_a_model_predicts_the_same_on_both_devices(name):
         torch.testing.assert_close(b.cpu(), a, atol=1e-3, rtol=1e-3)
     plain = model.at(rays[0])
     assert next(plain.parameters()).is_cuda
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_module_on_a_gpu_is_wrapped_there(architecture):
+    model = hf.wrap(mlp().cuda(), ["a", "b"], **ARCHITECTURES[architecture])
+    x = torch.randn(8, 5, device="cuda")
+    hf.backward(model, [0.3, 0.7], lambda net: (net(x).square().mean(), (net(x) - 1).square().mean()), solver=hf.EPO())
+    assert all(p.is_cuda and p.grad.isfinite().all() for p in model.parameters())
 
 
 def test_training_on_a_gpu_learns_resumes_and_loads_on_a_cpu(tmp_path):

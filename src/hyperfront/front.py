@@ -222,7 +222,7 @@ def _measure(model: ParetoModel, split: Split, rays: Tensor, batch_size: int) ->
     """Losses ``[R, m]`` and scores ``[R]`` each, over all rows of the split."""
     problem = split.problem
     measures = {**problem.measures, **{f"score {name}": score for name, score in problem.scores.items()}}
-    at_once = max(1, 2**26 // model.target.n)  # rays whose weights fit in a quarter of a gigabyte
+    at_once = max(1, 2**26 // model.target.held)  # rays whose weights fit in a quarter of a gigabyte
 
     def statistics(network: Any, batch: Any) -> Any:
         output = network(problem.inputs(batch))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -12,11 +13,13 @@ import torch
 from torch import Tensor, nn
 
 from hyperfront import checkpoint
+from hyperfront.assemblies import ASSEMBLIES, Replace
 from hyperfront.batches import Batch, map_tensors, rows, split, to_device
-from hyperfront.errors import CheckpointError, HyperfrontError, ProblemError, TargetError, unknown_name
-from hyperfront.hypernets import KINDS, Hypernet, OwnHypernet
+from hyperfront.errors import CheckpointError, HyperfrontError, ProblemError, TargetError
+from hyperfront.hypernets import KINDS, Architecture, Hypernet, MakeAssembly, OwnHypernet, architecture
 from hyperfront.preferences import validate
-from hyperfront.target import Generate, Role, Target
+from hyperfront.roles import Generate, Rest, Role
+from hyperfront.target import Target
 
 
 class ParetoModel(nn.Module):
@@ -83,11 +86,18 @@ class ParetoModel(nn.Module):
         """What is generated, what is trained directly, and how large it all is."""
         counts = {role: [spec.size for spec in self.target.tensors if spec.role == role] for role in get_args(Role)}
         own = sum(p.numel() for p in self.hypernet.parameters())
+        trained, whole = own + sum(counts["trained"]), sum(map(sum, counts.values())) - sum(counts["buffer"])
+        each = own / self.target.n
         rows = [
-            ("generated", self.target.n, f"weights in {len(counts['generated'])} tensor(s)"),
+            ("generated", self.target.n, self.target.assembly.describe()),
             ("trained", sum(counts["trained"]), "weights directly, shared by all rays"),
             ("frozen", sum(counts["frozen"]), "weights"),
-            ("hypernetwork", own, f"parameters, {own / self.target.n:.1f} for each generated weight"),
+            ("hypernetwork", own, f"parameters, {each:,.{1 if each >= 1 else 3}f} for each number that it generates"),
+            (
+                "in all",
+                trained,
+                f"parameters to train, for a target of {whole:,}: {trained / whole:,.2f} times as many",
+            ),
             ("BatchNorm", len(self.target.norms), f"layer(s), statistics: {self.target.batchnorm}"),
         ]
         title = f"{type(self.target.skeleton).__name__} as a function of rays over {', '.join(self.objectives)}"
@@ -103,6 +113,11 @@ class ParetoModel(nn.Module):
             "target": {
                 "tensors": [asdict(spec) | {"shape": list(spec.shape)} for spec in self.target.tensors],
                 "batchnorm": self.target.batchnorm,
+                "assembly": {
+                    "kind": self.target.assembly.kind,
+                    "options": self.target.assembly.options(),
+                    "names": list(self.target.assembly.names),
+                },
             },
             "record": self.record,
         }
@@ -118,36 +133,48 @@ def wrap(
     *,
     hypernet: str | nn.Module = "mlp",
     generate: Generate = "*",
-    rest: Literal["train", "freeze"] = "train",
+    rest: Rest = "train",
+    assembly: MakeAssembly | None = None,
     batching: Literal["auto", "loop", "vmap"] = "auto",
     batchnorm: Literal["grid", "batch", "shared"] = "grid",
     **options: Any,
 ) -> ParetoModel:
     """Turn any ``nn.Module`` into a model of its whole Pareto front.
 
-    ``hypernet`` is the name of an architecture, with its ``options`` (for ``"mlp"``: ``hidden``, ``initialisation``),
-    or a module ``rays [R, m] -> theta [R, n]`` of your own. The other arguments are those of
-    :class:`hyperfront.target.Target`.
+    ``hypernet`` is the name of an architecture, with its ``options``, or a module ``rays [R, m] -> theta [R, n]`` of
+    your own, with the ``assembly`` of what it emits (by default the weights themselves). The names are
+
+    - ``"mlp"``, the paper's: ``hidden``, ``initialisation``;
+    - ``"chunked"``, for large targets: ``hidden``, ``chunk``, ``matrices``, ``chunks``, ``initialisation``;
+    - ``"low_rank"``, additions ``W0 + B A``: ``rank``, ``base="train" | "freeze"``, ``hidden``, or ``linear=True``;
+    - ``"film"``, scale and shift of features: ``hidden``, ``base``.
+
+    The other arguments are those of :class:`hyperfront.target.Target`.
 
     >>> model = wrap(nn.Linear(3, 1), objectives=["cost", "risk"], hidden=8)
     >>> model(torch.zeros(5, 3), rays=[[0.5, 0.5], [0.9, 0.1]]).shape
     torch.Size([2, 5, 1])
     """
     objectives = check_objectives(objectives)
-    target = Target(module, generate=generate, rest=rest, batching=batching, batchnorm=batchnorm)
-    made = _hypernet(hypernet, options, len(objectives), target)
+    m, plan = len(objectives), None
+    if isinstance(hypernet, str):
+        plan = Architecture(hypernet, options, assembly) if assembly else architecture(hypernet, m, rest, options)
+        assembly = plan.assembly
+    target = Target(
+        module, generate=generate, rest=rest, assembly=assembly or Replace, batching=batching, batchnorm=batchnorm
+    )
+    made = _named(plan, m, target) if plan else _own(hypernet, options, m, target)
     return ParetoModel(target, made, objectives).to(next(module.parameters()).device)
 
 
-def _hypernet(hypernet: str | nn.Module, options: dict[str, Any], m: int, target: Target) -> Hypernet:
-    if isinstance(hypernet, str):
-        if hypernet not in KINDS:
-            raise unknown_name("hypernetwork", hypernet, KINDS)
-        sizes = [spec.size for spec in target.generated]
-        try:
-            return KINDS[hypernet](m, target.n, start=target.start(), sizes=sizes, **options)
-        except TypeError as error:
-            raise HyperfrontError(f"the hypernetwork {hypernet!r} does not take these options", got=error) from None
+def _named(plan: Architecture, m: int, target: Target) -> Hypernet:
+    try:
+        return KINDS[plan.kind](m, target.n, start=target.start(), sizes=target.sizes, **plan.options)
+    except TypeError as error:
+        raise HyperfrontError(f"the hypernetwork {plan.kind!r} does not take these options", got=error) from None
+
+
+def _own(hypernet: Any, options: dict[str, Any], m: int, target: Target) -> Hypernet:
     if options:
         raise HyperfrontError("options belong to a hypernetwork given by name", got=sorted(options))
     try:
@@ -192,6 +219,8 @@ def restore(
                 fix="pass a module with the same tensors as target=",
             )
     roles = {entry["name"]: entry["role"] for entry in table}
+    names = [name for name, role in roles.items() if role == "generated"]
+    assembly = document["target"].get("assembly", {"kind": "replace", "options": {}, "names": names})
     stored_hypernet = document["hypernet"]
     if hypernet is None and stored_hypernet["kind"] not in KINDS:
         raise CheckpointError(
@@ -203,7 +232,8 @@ def restore(
     model = wrap(
         module,
         document["objectives"],
-        generate=lambda name, _: roles[name] == "generated",
+        generate=lambda name, _: name in assembly["names"],
+        assembly=partial(ASSEMBLIES[assembly["kind"]], **assembly["options"]),
         batchnorm=document["target"]["batchnorm"],
         hypernet=stored_hypernet["kind"] if hypernet is None else hypernet,
         **(stored_hypernet["options"] if hypernet is None else {}),

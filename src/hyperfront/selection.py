@@ -49,7 +49,7 @@ def search(
         more = measure(new)
         rays = torch.cat([rays, new])
         columns = {name: torch.cat([values, more[name]]) for name, values in columns.items()}
-    for _ in range(8):  # alone, a ray may come out different in the last digit than in a batch
+    for _ in rays:  # alone, a ray may come out different in the last digit than in a batch, and so may the next best
         index = best(columns, minimise, limits)
         alone = measure(rays[index][None])
         for name, values in columns.items():

@@ -2,7 +2,8 @@
 
 A :class:`Target` keeps a private copy of the module and calls it through ``torch.func.functional_call``, which also
 keeps tied weights tied. Every floating-point parameter is *generated* by the hypernetwork, *trained* directly (shared
-by all rays) or *frozen*; ``theta [n]`` is the generated ones laid end to end.
+by all rays) or *frozen*. ``theta [n]`` is what the hypernetwork emits; an :mod:`assembly <hyperfront.assemblies>` makes
+tensors of it: as they are, by low-rank additions, or by scaling and shifting features.
 
 BatchNorm normalises by the current ray's batch while training. For prediction it needs statistics that do not depend
 on the batch but do depend on the ray: :meth:`Target.calibrate` estimates them on a grid of rays from training samples,
@@ -13,11 +14,9 @@ always uses the batch's statistics and ``"shared"`` one running average for all 
 from __future__ import annotations
 
 import copy
-import fnmatch
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -26,12 +25,12 @@ from torch.func import functional_call
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
 
+from hyperfront.assemblies import Assembly, Replace
 from hyperfront.batches import Batch, arguments, map_tensors
 from hyperfront.errors import TargetError
 from hyperfront.preferences import das_dennis, interpolation
+from hyperfront.roles import Generate, Rest, matching, table
 
-Generate = str | Sequence[str] | Callable[[str, nn.Parameter], bool]
-Role = Literal["generated", "trained", "frozen", "buffer"]
 Network = Callable[[Batch], Any]
 
 # Modules that vmap makes slower on a CPU (convolution, pooling: measured 2.5 times) or cannot batch (recurrence, fused
@@ -40,31 +39,13 @@ _LOOP_ON_CPU = (nn.modules.conv._ConvNd, nn.modules.pooling._MaxPoolNd, nn.modul
 _LOOP_ALWAYS = (nn.RNNBase, nn.RNNCellBase, nn.MultiheadAttention)
 
 
-@dataclass(frozen=True)
-class TensorSpec:
-    """One tensor of the module: what it is called, how large it is, and where its values come from."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
-    role: Role
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
-
-    def converted(self, fn: Callable[[Tensor], Tensor]) -> TensorSpec:
-        """As it is after ``fn`` was applied to all tensors."""
-        dtype = fn(torch.empty(0, dtype=getattr(torch, self.dtype))).dtype
-        return replace(self, dtype=str(dtype).removeprefix("torch."))
-
-
 class Target(nn.Module):
     """``module`` as a function of ``theta``.
 
     ``generate`` chooses the generated tensors: a pattern (``"head.*"``), several, or a predicate of name and parameter.
     Parameters that do not require gradients are frozen; the other ones left over are trained directly or frozen, as
-    ``rest`` says. ``batching`` runs several rays by ``"loop"`` or ``"vmap"``; ``"auto"`` knows which is faster.
+    ``rest`` says. ``assembly(module, names)`` makes the chosen tensors out of ``theta``. ``batching`` runs several rays
+    by ``"loop"`` or ``"vmap"``; ``"auto"`` knows which is faster.
 
     >>> target = Target(nn.Linear(3, 2))
     >>> target.n
@@ -78,7 +59,8 @@ class Target(nn.Module):
         module: nn.Module,
         *,
         generate: Generate = "*",
-        rest: Literal["train", "freeze"] = "train",
+        rest: Rest = "train",
+        assembly: Callable[[nn.Module, Sequence[str]], Assembly] = Replace,
         batching: Literal["auto", "loop", "vmap"] = "auto",
         batchnorm: Literal["grid", "batch", "shared"] = "grid",
     ):
@@ -86,13 +68,17 @@ class Target(nn.Module):
         _check_choice("rest", rest, ("train", "freeze"))
         _check_choice("batching", batching, ("auto", "loop", "vmap"))
         _check_choice("batchnorm", batchnorm, ("grid", "batch", "shared"))
-        skeleton = copy.deepcopy(module)
+        skeleton = copy.deepcopy(module).cpu()  # its values are never used again, so they need not fill a GPU
         object.__setattr__(self, "skeleton", skeleton)  # not registered: its parameters are not ours to train
         self.batching, self.batchnorm, self._vmap_fails = batching, batchnorm, False
         self.slots = _slots(skeleton)
-        self.tensors = _table(skeleton, generate, rest)
-        self.generated = [spec for spec in self.tensors if spec.role == "generated"]
-        self.n = sum(spec.size for spec in self.generated)
+        self.assembly = assembly(skeleton, matching(skeleton, generate))
+        _check_assembly(self.assembly, generate, skeleton)
+        self.tensors = table(skeleton, self.assembly.names, self.assembly.base, rest)
+        self.sizes = [part.size for part in self.assembly.parts]
+        self.n = sum(self.sizes)
+        self.held = max(self.n, sum(spec.size for spec in self.tensors if spec.name in set(self.assembly.names)))
+        """Numbers that one ray's network has for itself, once assembled."""
         self._register_shared()
         self._prepare_normalisation()
         self.train(module.training)
@@ -134,7 +120,6 @@ class Target(nn.Module):
         """Follow a change of precision (``model.double()``); the private copy stays where it is."""
         super()._apply(fn, recurse)
         self.tensors = tuple(spec.converted(fn) for spec in self.tensors)
-        self.generated = [spec for spec in self.tensors if spec.role == "generated"]
         own = {**dict(self.skeleton.named_parameters()), **dict(self.skeleton.named_buffers())}
         for spec in self.tensors:
             own[spec.name].data = own[spec.name].data.to(getattr(torch, spec.dtype))
@@ -150,16 +135,16 @@ class Target(nn.Module):
     # ---- from theta to tensors -------------------------------------------------------------------------------
 
     def start(self) -> Tensor:
-        """``theta [n]`` of the module as it was given: its own initialisation."""
-        values = dict(self.skeleton.named_parameters())
-        return torch.cat([values[spec.name].detach().flatten().float() for spec in self.generated])
+        """``theta [n]``, on the CPU, that makes the module as it was given."""
+        return self.assembly.start(self.skeleton)
 
     def unpack(self, theta: Tensor) -> dict[str, Tensor]:
-        """``theta [n]`` as named tensors."""
-        parts = theta.split([spec.size for spec in self.generated])
-        return {
-            spec.name: part.view(spec.shape).to(getattr(torch, spec.dtype)) for spec, part in zip(self.generated, parts)
-        }
+        """The tensors of the module at ``theta [n]``, by name, apart from BatchNorm statistics."""
+        shared = self.shared()
+        parts = [part.view(spec.shape) for spec, part in zip(self.assembly.parts, theta.split(self.sizes))]
+        dtypes = {spec.name: getattr(torch, spec.dtype) for spec in self.tensors}
+        made = self.assembly.assemble(parts, shared)
+        return shared | {name: tensor.to(dtypes[name]) for name, tensor in made.items()}
 
     def shared(self) -> dict[str, Tensor]:
         """The tensors that all rays have in common."""
@@ -171,7 +156,7 @@ class Target(nn.Module):
 
     def call(self, theta: Tensor, statistics: Tensor, x: Batch) -> Any:
         """The module's output on ``x`` with the weights ``theta [n]`` and the BatchNorm ``statistics [width]``."""
-        values = self.shared() | self.unpack(theta)
+        values = self.unpack(theta)
         if statistics.numel():
             values |= self._unpack_statistics(statistics)
         args, kwargs = arguments(x)
@@ -195,7 +180,8 @@ class Target(nn.Module):
 
         def loop() -> Any:
             parts = (map_tensors(lambda t: t[r], batch) if split else batch for r in range(len(theta)))  # noqa: B023
-            return _stack([one(*items) for items in zip(theta, statistics, parts)])
+            rows = [theta.squeeze(0)] if len(theta) == 1 else theta  # one ray: a view, whose gradient is not copied
+            return _stack([one(*items) for items in zip(rows, statistics, parts)])
 
         if not self._wants_vmap(theta):
             return loop()
@@ -291,7 +277,7 @@ class Target(nn.Module):
     def plain(self, theta: Tensor, ray: Tensor) -> nn.Module:
         """The module itself with ``theta`` and the ray's statistics written into it: no trace of this package."""
         module = copy.deepcopy(self.skeleton)
-        values = self.shared() | self.unpack(theta)
+        values = self.unpack(theta)
         if self.norms and self.batchnorm == "grid":
             values |= self._unpack_statistics(self.statistics_at(ray[None])[0])
         own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
@@ -305,39 +291,13 @@ class Target(nn.Module):
         return module.to(theta.device).eval()
 
 
-def _table(module: nn.Module, generate: Generate, rest: str) -> tuple[TensorSpec, ...]:
-    """The role of every tensor of the module."""
-    parameters = dict(module.named_parameters())
-    if not parameters:
-        raise TargetError(
-            "the target has no parameters, so there is nothing to generate",
-            got=type(module).__name__,
-            expected="an nn.Module with at least one floating-point parameter",
-        )
-    lazy = [name for name, p in parameters.items() if isinstance(p, nn.parameter.UninitializedParameter)]
-    if lazy:
-        raise TargetError(
-            "the target has uninitialised (lazy) parameters", got=lazy[0], fix="run the module once before wrapping it"
-        )
-    patterns = [generate] if isinstance(generate, str) else generate
-
-    def role(name: str, parameter: nn.Parameter) -> Role:
-        chosen = patterns(name, parameter) if callable(patterns) else any(fnmatch.fnmatch(name, p) for p in patterns)
-        if chosen and parameter.is_floating_point() and parameter.requires_grad:
-            return "generated"
-        return "trained" if rest == "train" and parameter.requires_grad else "frozen"
-
-    def spec(name: str, tensor: Tensor, role: Role) -> TensorSpec:
-        return TensorSpec(name, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), role)
-
-    table = [spec(name, parameter, role(name, parameter)) for name, parameter in parameters.items()]
-    if not any(entry.role == "generated" for entry in table):
+def _check_assembly(assembly: Assembly, generate: Generate, module: nn.Module) -> None:
+    if not assembly.names:
         raise TargetError(
             "no parameter of the target is generated",
             got=f"generate = {generate!r}",
-            expected="a pattern that matches a parameter with requires_grad: " + ", ".join(parameters),
+            expected=f"a pattern that matches {assembly.takes}: " + ", ".join(dict(module.named_parameters())),
         )
-    return tuple(table + [spec(name, buffer, "buffer") for name, buffer in module.named_buffers()])
 
 
 def _slots(module: nn.Module) -> dict[str, str]:

@@ -1,8 +1,25 @@
-"""Hypernetworks: one file per architecture; ``KINDS`` lists them by the name that ``hyperfront.wrap`` takes."""
+"""Hypernetworks: one file per architecture; ``KINDS`` lists them by the name that checkpoints keep."""
 
+from collections.abc import Callable
+
+from hyperfront.hypernets.architecture import Architecture, MakeAssembly, architecture
 from hyperfront.hypernets.base import Hypernet, OwnHypernet
+from hyperfront.hypernets.chunked import ChunkedHypernet
+from hyperfront.hypernets.inner import inner_products
+from hyperfront.hypernets.linear import LinearHypernet
 from hyperfront.hypernets.mlp import MLPHypernet
 
-KINDS: dict[str, type[MLPHypernet]] = {MLPHypernet.kind: MLPHypernet}
+KINDS: dict[str, Callable[..., Hypernet]] = {kind.kind: kind for kind in (MLPHypernet, ChunkedHypernet, LinearHypernet)}
 
-__all__ = ["KINDS", "Hypernet", "MLPHypernet", "OwnHypernet"]
+__all__ = [
+    "KINDS",
+    "Architecture",
+    "ChunkedHypernet",
+    "Hypernet",
+    "LinearHypernet",
+    "MLPHypernet",
+    "MakeAssembly",
+    "OwnHypernet",
+    "architecture",
+    "inner_products",
+]

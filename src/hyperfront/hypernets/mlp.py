@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from hyperfront.errors import HyperfrontError
 from hyperfront.hypernets.base import Hypernet
+from hyperfront.hypernets.inner import inner_products
 from hyperfront.preferences import das_dennis
 
 RESIDUAL_SCALE = 0.1
@@ -110,9 +111,8 @@ class MLPHypernet(Hypernet):
         layers, inputs = [self.first, self.second, self.third, self.heads], self._activations(rays)
         delta, gram = grads, torch.zeros((), dtype=torch.float64, device=grads.device)
         for index in (3, 2, 1, 0):
-            wide = delta.double()
             square = 1 + inputs[index].double().square().sum(-1)
-            gram = gram + square[:, None, None] * (wide @ wide.transpose(1, 2))
+            gram = gram + square[:, None, None] * inner_products(delta.unbind(1))
             if index:
                 delta = delta @ layers[index].weight
             if index in (1, 2):  # these inputs came out of a ReLU

@@ -20,6 +20,7 @@ from torch import Tensor
 from hyperfront import batches
 from hyperfront.batches import Batch
 from hyperfront.errors import LossError
+from hyperfront.hypernets import inner_products
 from hyperfront.model import ParetoModel
 from hyperfront.problem import Problem, scalar
 from hyperfront.solvers import Solver, Status
@@ -119,14 +120,15 @@ def _backward(
         gradients = torch.autograd.grad((weights * losses).sum() / len(rays), wanted, materialize_grads=True)
     elif len(rays) == 1:  # the m passes give the gradients of the shared parameters too
         passes = _passes(losses, wanted, keep=False)
-        jacobian = torch.stack([found[0] for found in passes], dim=1)
-        weights, status = _solve(solver, losses.detach(), rays, _gram(model, solver, rays, jacobian), floor)
-        gradients = [torch.stack([w * g for w, g in zip(weights[0], row)]).sum(0) for row in zip(*passes)]
+        gram = _gram(model, solver, rays, [found[0] for found in passes])
+        weights, status = _solve(solver, losses.detach(), rays, gram, floor)
+        rows = list(zip(*passes))
+        del passes  # so that each parameter's m gradients go when their sum is made
+        gradients = [_combine(weights[0], rows.pop(0)) for _ in wanted]
     else:  # they give those of each ray's theta, since no loss depends on another's; the shared ones need a pass more
-        passes = _passes(losses, [leaf], keep=bool(shared))
-        jacobian = torch.stack([found[0] for found in passes], dim=1)  # [R, m, n]
-        weights, status = _solve(solver, losses.detach(), rays, _gram(model, solver, rays, jacobian), floor)
-        gradients = [(weights[:, :, None] * jacobian).sum(1) / len(rays)]
+        rows = [found[0] for found in _passes(losses, [leaf], keep=bool(shared))]  # m times [R, n]
+        weights, status = _solve(solver, losses.detach(), rays, _gram(model, solver, rays, rows), floor)
+        gradients = [_combine(weights.T[:, :, None] / len(rays), rows)]
         if shared:
             total = (weights * losses).sum() / len(rays)
             gradients += torch.autograd.grad(total, shared, materialize_grads=True)
@@ -146,12 +148,19 @@ def _passes(losses: Tensor, wanted: list[Tensor], *, keep: bool) -> list[tuple[T
     ]
 
 
-def _gram(model: ParetoModel, solver: Solver, rays: Tensor, jacobian: Tensor) -> Tensor:
-    """Inner products ``[R, m, m]`` of the objectives' gradients ``[R, m, n]``, in the space the solver works in."""
+def _combine(weights: Tensor, rows: Sequence[Tensor]) -> Tensor:
+    """``sum_j weights_j rows_j``, one row at a time: of a large target, stacked copies would not fit."""
+    total = weights[0] * rows[0]  # a copy, since autograd may hand out the same memory twice
+    for weight, row in zip(weights[1:], rows[1:]):
+        total.addcmul_(weight, row)
+    return total
+
+
+def _gram(model: ParetoModel, solver: Solver, rays: Tensor, rows: Sequence[Tensor]) -> Tensor:
+    """Inner products ``[R, m, m]`` of the objectives' gradients, ``m`` times ``[R, n]``, in the solver's space."""
     if solver.space == "hypernetwork":
-        return model.hypernet.gram(rays, jacobian)
-    wide = jacobian.double()  # tiny differences decide between vertices: float64, and no TF32
-    return wide @ wide.transpose(1, 2)
+        return model.hypernet.gram(rays, torch.stack(list(rows), dim=1))
+    return inner_products(rows)
 
 
 def _solve(
