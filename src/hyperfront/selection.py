@@ -51,11 +51,13 @@ def search(
         columns = {name: torch.cat([values, more[name]]) for name, values in columns.items()}
     for _ in rays:  # alone, a ray may come out different in the last digit than in a batch, and so may the next best
         index = best(columns, minimise, limits)
+        if _excess(columns, limits)[index] > 0:
+            break
         alone = measure(rays[index][None])
         for name, values in columns.items():
             values[index] = alone[name][0]
         if _excess(columns, limits)[index] == 0:
-            break
+            return rays[index]
     check(columns, index, limits)
     return rays[index]
 
