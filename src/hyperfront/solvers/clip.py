@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -24,10 +23,10 @@ class Clip(WeightTransform):
     """
 
     low: float = 0.0
-    high: float = math.inf
+    high: float | None = None
 
     def __post_init__(self) -> None:
-        if not self.low < self.high:
+        if self.high is not None and not self.low < self.high:
             raise HyperfrontError(
                 "the bounds leave no weights", got=f"{self.low} to {self.high}", expected="low < high"
             )
