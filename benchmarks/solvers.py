@@ -40,6 +40,7 @@ PROBLEMS = {
     "vlmop2": ("vlmop2", {}),
     "dtlz2, m = 3": ("dtlz2", {"m": 3}),
     "dtlz2, m = 5": ("dtlz2", {"m": 5}),
+    "zdt1": ("zdt1", {}),  # the one convex front
 }
 SOLVERS = {
     "EPO": hf.EPO(),
