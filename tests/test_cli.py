@@ -100,6 +100,9 @@ def test_ctrl_c_says_how_to_continue_and_the_command_it_names_works(tmp_path):
         (["trian"], "Did you mean 'train'"),
         (["train", "fonsecca"], "did you mean 'fonseca'"),
         (["train", "zdt2", "--solver", "epoo"], "did you mean 'epo'"),
+        (["train", "zdt2", "--solver", "pbi", "--solver-arguments", "colour=1"], "'pbi' does not take these arguments"),
+        (["train", "zdt2", "--solver", "stch", "--solver-arguments", "temperature=-1"], "not positive"),
+        (["train", "zdt2", "--solver", "hvmax", "--rays-per-step", "1"], "HVMax needs several rays"),
         (["train", "zdt2", "--arguments", "variables"], "name=value"),
         (["train", "zdt2", "--arguments", "variables=1"], "an integer >= 2"),
         (["train", "zdt2", "--arguments", "colour=1"], "does not take these arguments"),
@@ -111,6 +114,18 @@ def test_ctrl_c_says_how_to_continue_and_the_command_it_names_works(tmp_path):
 )
 def test_mistakes_get_an_answer_instead_of_a_traceback(words, message, tmp_path):
     assert message in hyperfront(*words, folder=tmp_path, code=2)
+
+
+@pytest.mark.parametrize("solver", ["ls", "tchebycheff", "stch", "pbi", "cosmos", "pmtl", "hvmax", "mgda"])
+def test_every_solver_trains_by_its_name(solver, tmp_path):
+    words = ["train", "dtlz2", "--epochs", "1", "--rays-per-step", "4", "--rays", "3"]
+    words += ["--solver-arguments", "weight=2.5"] if solver == "cosmos" else []
+    text = hyperfront(*words, "--solver", solver, folder=tmp_path)
+    run = tmp_path / "runs" / f"dtlz2-{solver}"
+    convention = hf.Front.load(run / "front.json").convention
+    assert ("angle to ray" in text) == (convention == "direction")
+    settings = json.loads((run / "config.json").read_text())["solver"]
+    assert solver != "cosmos" or settings["weight"] == 2.5
 
 
 def test_dry_run_writes_nothing(tmp_path):

@@ -20,6 +20,7 @@ import hyperfront as hf
 from hyperfront import metrics
 from hyperfront.errors import CheckpointError, LossError
 from hyperfront.problems import build
+from hyperfront.solvers import Average, Clip, NormaliseByStart
 from tests import runs
 
 RESULTS = ("last.safetensors", "best.safetensors", "front.json")
@@ -243,6 +244,28 @@ def test_tensorboard_holds_what_the_records_hold(tmp_path):
     events.Reload()
     found = [event.value for event in events.Scalars("validation/hypervolume")]
     assert found == pytest.approx([record["validation"]["hypervolume"] for record in run.history])
+
+
+def test_what_a_solver_remembers_is_resumed_too(tmp_path):
+    rays = hf.rays(3, m=2)
+    solver = hf.chain(NormaliseByStart(steps=12), Average(rays.tolist()), hf.EPO(), Clip(low=0.01))
+
+    class Stop(hf.Callback):
+        def epoch_ended(self, record):
+            if record["epoch"] == 3:
+                raise RuntimeError("stop")
+
+    def run(folder: Path, **changes) -> hf.Run:
+        return runs.run(folder, epochs=4, solver=solver, preferences=hf.FixedRays.of(rays), **changes)
+
+    run(tmp_path / "whole")  # the same solver in all runs: what it remembers of one is no part of the next
+    with pytest.raises(RuntimeError, match="stop"):
+        run(tmp_path / "cut", callbacks=(Stop(),))
+    seen = solver.state()["0"]["mean"]
+    run(tmp_path / "cut", resume=True)
+    for name in RESULTS:
+        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+    assert torch.equal(solver.state()["0"]["mean"], seen)
 
 
 class TestTheory:

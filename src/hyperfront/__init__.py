@@ -6,9 +6,10 @@ Two words carry everything:
 - a **front** is the losses reached at rays.
 
 :func:`wrap` turns any ``nn.Module`` into a :class:`ParetoModel`, which has a network for every ray. :func:`supervised`
-or :func:`analytic` states the objectives. :func:`fit` trains with a solver (:class:`LS`, :class:`EPO`, or any
-scalarisation through :func:`lift`) on rays drawn from preferences (:class:`Dirichlet`). :func:`evaluate` measures a
-:class:`Front`, :meth:`Front.select` finds the ray of an operating point, and ``model.at(ray)`` is a plain module.
+or :func:`analytic` states the objectives. :func:`fit` trains with a solver (:class:`EPO`, :class:`LS` and seven more,
+or any scalarisation through :func:`lift`; :func:`chain` adds normalisation and the like) on rays drawn from preferences
+(:class:`Dirichlet`). :func:`evaluate` measures a :class:`Front`, :meth:`Front.select` finds the ray of an operating
+point, and ``model.at(ray)`` is a plain module.
 
 Shapes are one contract everywhere: ``m`` objectives, ``R`` rays, ``B`` rows, ``n`` generated weights; rays first.
 """
@@ -20,30 +21,51 @@ from hyperfront.model import ParetoModel, wrap
 from hyperfront.preferences import Dirichlet, FixedRays, das_dennis, rays
 from hyperfront.problem import Problem, analytic, supervised
 from hyperfront.runs import Run, load
-from hyperfront.solvers import EPO, LS, Status, lift
+from hyperfront.solvers import (
+    COSMOS,
+    EPO,
+    LS,
+    MGDA,
+    PBI,
+    PMTL,
+    HVMax,
+    SmoothTchebycheff,
+    Status,
+    Tchebycheff,
+    chain,
+    lift,
+)
 from hyperfront.training import Callback, Progress, Step, TensorBoard, backward, fit
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "COSMOS",
     "EPO",
     "LS",
+    "MGDA",
+    "PBI",
+    "PMTL",
     "Callback",
     "Dirichlet",
     "FixedRays",
     "Front",
     "Gathered",
+    "HVMax",
     "HyperfrontError",
     "ParetoModel",
     "Problem",
     "Progress",
     "Run",
     "SetLoss",
+    "SmoothTchebycheff",
     "Status",
     "Step",
+    "Tchebycheff",
     "TensorBoard",
     "analytic",
     "backward",
+    "chain",
     "das_dennis",
     "evaluate",
     "fit",

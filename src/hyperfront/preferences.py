@@ -7,8 +7,8 @@ What a ray means depends on the solver that trained the model, and there are thr
 convention    the ray fixes                                 solvers
 ============= ============================================= =====================================
 ``weights``   the minimiser of ``sum_j r_j l_j``            linear scalarisation
-``inverse``   the point with ``r_1 l_1 = ... = r_m l_m``    EPO (and the uniformity metric)
-``direction`` the point with losses parallel to ``r``       COSMOS, PHN-HVI, PMTL
+``inverse``   the point with ``r_1 l_1 = ... = r_m l_m``    EPO, (smooth) Tchebycheff, uniformity
+``direction`` the point with losses parallel to ``r``       PBI, COSMOS, PMTL, HVMax
 ============= ============================================= =====================================
 
 In all but the last, a larger ``r_j`` asks for a smaller loss ``j``.

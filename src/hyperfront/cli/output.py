@@ -17,7 +17,7 @@ console = Console(highlight=False)
 
 
 def show_front(front: Front, problem: Problem) -> None:
-    """One row for each ray: ray, losses, scores, distance to the true front, uniformity; then the summary."""
+    """One row for each ray: ray, losses, scores, distance to the true front and to the ray; then the summary."""
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     for name in front.objectives:
         table.add_column(f"ray {name}", justify="right", style="dim")
@@ -26,14 +26,16 @@ def show_front(front: Front, problem: Problem) -> None:
     distance = problem.truth.distance(front.losses) if problem.truth else None
     if distance is not None:
         table.add_column("distance", justify="right")
-    table.add_column("uniformity", justify="right")
-    uniformity = metrics.uniformity(front.losses, front.rays)
+    by_direction = front.convention == "direction"
+    measure = metrics.cross_angle if by_direction else metrics.uniformity
+    table.add_column("angle" if by_direction else "uniformity", justify="right")
+    faithful = [f"{value:.{3 if by_direction else 6}f}" for value in measure(front.losses, front.rays).tolist()]
     for row in range(len(front)):
         cells = [f"{value:.4f}" for value in front.rays[row].tolist()]
         cells += [f"{value:.5f}" for value in front.losses[row].tolist()]
         cells += [f"{values[row].item():.4f}" for values in front.scores.values()]
         cells += [f"{distance[row].item():.1e}"] if distance is not None else []
-        table.add_row(*cells, f"{uniformity[row].item():.6f}")
+        table.add_row(*cells, faithful[row])
     console.print(table)
     console.print()
     for name, value in summary(front, problem).items():
@@ -42,12 +44,16 @@ def show_front(front: Front, problem: Problem) -> None:
 
 def summary(front: Front, problem: Problem) -> dict[str, str]:
     """The quality of a front in a few lines."""
-    uniformity = metrics.uniformity(front.losses, front.rays)
     lines = {"rays": str(len(front))}
     if problem.truth:
         lines["largest distance to truth"] = f"{problem.truth.distance(front.losses).max().item():.2e}"
         lines["IGD+"] = f"{metrics.igd_plus(front.losses, problem.truth.points):.5f}"
-    lines["uniformity, mean / least"] = f"{uniformity.mean().item():.6f} / {uniformity.min().item():.6f} (natural log)"
+    if front.convention == "direction":  # uniformity is about the inverse of the ray
+        angle = metrics.cross_angle(front.losses, front.rays)
+        lines["angle to ray, mean / most"] = f"{angle.mean().item():.3f} / {angle.max().item():.3f} degrees"
+    else:
+        even = metrics.uniformity(front.losses, front.rays)
+        lines["uniformity, mean / least"] = f"{even.mean().item():.6f} / {even.min().item():.6f} (natural log)"
     lines["non-dominated points"] = f"{front.nondominated_share():.0%}"
     lines["spacing"] = f"{metrics.spacing(front.losses):.4f}"
     if front.reference:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,13 +17,24 @@ from hyperfront.errors import HyperfrontError, unknown_name
 from hyperfront.preferences import Dirichlet
 from hyperfront.problems import PROBLEMS, build, entry
 from hyperfront.runs import Run, RunFolder
-from hyperfront.solvers import EPO, LS, Solver
+from hyperfront.solvers import COSMOS, EPO, LS, MGDA, PBI, PMTL, HVMax, SmoothTchebycheff, Solver, Tchebycheff
 from hyperfront.training import Progress, fit
 from hyperfront.training.step import Step
 
-SOLVERS: dict[str, type[EPO] | type[LS]] = {"epo": EPO, "ls": LS}
+SOLVERS: dict[str, Callable[..., Solver]] = {
+    "epo": EPO,
+    "ls": LS,
+    "tchebycheff": Tchebycheff,
+    "stch": SmoothTchebycheff,
+    "pbi": PBI,
+    "cosmos": partial(COSMOS, weight=5.0),  # has no default: this one suits losses of about 1
+    "pmtl": PMTL,
+    "hvmax": HVMax,
+    "mgda": MGDA,
+}
 _PROBLEMS = "\n".join(f"{name}: {known.summary}" for name, known in PROBLEMS.items())
 _FROM_RECIPE = "(from the recipe)"
+Arguments = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE ...", help_behavior_hint="")]
 Number = Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint=_FROM_RECIPE)]
 Real = Annotated[float | None, tyro.conf.arg(metavar="X", help_behavior_hint=_FROM_RECIPE)]
 
@@ -31,7 +44,8 @@ def train(
     /,
     *,
     solver: Annotated[str, tyro.conf.arg(metavar="NAME")] = "epo",
-    arguments: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE ...", help_behavior_hint="")] = (),
+    arguments: Arguments = (),
+    solver_arguments: Arguments = (),
     epochs: Number = None,
     rays_per_step: Number = None,
     lr: Real = None,
@@ -48,12 +62,17 @@ def train(
     Settings that are not given come from the problem's own recipe. Examples:
         hyperfront train zdt2
         hyperfront train dtlz2 --arguments m=4 --epochs 100
+        hyperfront train fonseca --solver stch --solver-arguments temperature=0.02
         hyperfront train fonseca --solver ls --out runs/ls
         hyperfront train fonseca --solver ls --out runs/ls --resume
 
     Args:
-        solver: How losses are weighed: epo (the ray fixes the point of the front) or ls (the ray is the loss weights).
+        solver: How losses are weighed. The ray fixes the point of the front where the r_j l_j are equal (epo,
+            tchebycheff, stch), or the direction of the losses (pbi, cosmos, pmtl, hvmax), or it is the loss weights
+            (ls), or nothing (mgda).
         arguments: Arguments of the problem, such as variables=2 or m=4.
+        solver_arguments: Arguments of the solver, such as temperature=0.02 (stch), penalty=5 (pbi), weight=5 (cosmos),
+            cosine=5 (hvmax) or tolerance=1e-4 (epo).
         epochs: Passes over the data; for a problem without data, 100 steps each.
         rays_per_step: Rays drawn for each step.
         lr: Learning rate of Adam, falling along a cosine.
@@ -65,7 +84,7 @@ def train(
         resume: Continue the run in --out where it stopped.
         dry_run: Print settings, sizes and the time to expect, and stop.
     """
-    name, made = problem, _solver(solver)
+    name, made = problem, _solver(solver, _parse(solver_arguments))
     recipe = entry(name).recipe
     given: dict[str, Any] = {
         "epochs": epochs,
@@ -126,10 +145,13 @@ def report(run: Run, problem: Any, *, seconds: float) -> None:
     list_files(run.folder)
 
 
-def _solver(name: str) -> Solver:
+def _solver(name: str, arguments: dict[str, Any]) -> Solver:
     if name not in SOLVERS:
         raise unknown_name("solver", name, SOLVERS)
-    return SOLVERS[name]()
+    try:
+        return SOLVERS[name](**arguments)
+    except TypeError as error:
+        raise HyperfrontError(f"the solver {name!r} does not take these arguments", got=error) from None
 
 
 def _parse(arguments: tuple[str, ...]) -> dict[str, Any]:
@@ -137,9 +159,18 @@ def _parse(arguments: tuple[str, ...]) -> dict[str, Any]:
     for argument in arguments:
         key, equals, value = argument.partition("=")
         if not equals:
-            raise HyperfrontError("an argument of the problem has no value", got=argument, expected="name=value")
-        parsed[key] = int(value) if value.lstrip("-").isdigit() else value
+            raise HyperfrontError("an argument has no value", got=argument, expected="name=value")
+        parsed[key] = _number(value)
     return parsed
+
+
+def _number(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def _dry_run(recipe: Any, model: Any, problem: Any, solver: Solver) -> None:

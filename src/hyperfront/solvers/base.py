@@ -9,11 +9,14 @@ per ray where the method allows. ``status`` says how each ray was solved, so tha
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Literal
 
+import torch
 from torch import Tensor
 
+from hyperfront.errors import HyperfrontError
 from hyperfront.preferences import Convention
 
 
@@ -41,3 +44,47 @@ class Solver(ABC):
 
     @abstractmethod
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]: ...
+
+
+def check_shapes(solver: Solver, losses: Tensor, rays: Tensor) -> None:
+    """An error, unless there are a loss and a ray's entry for each of at least two objectives."""
+    if losses.ndim != 2 or losses.shape[1] < 2 or rays.shape != losses.shape:
+        raise HyperfrontError(
+            f"{type(solver).__name__} needs one loss for each objective and ray",
+            got=f"losses {list(losses.shape)}, rays {list(rays.shape)}",
+            expected="both [R, m] with m >= 2",
+        )
+
+
+def check_gram(solver: Solver, losses: Tensor, rays: Tensor, gram: Tensor | None) -> Tensor:
+    """The Gram matrix in float64, or an error about shapes."""
+    check_shapes(solver, losses, rays)
+    R, m = losses.shape
+    if gram is None or gram.shape != (R, m, m):
+        raise HyperfrontError(
+            f"{type(solver).__name__} needs the Gram matrix of the objectives' gradients",
+            got=None if gram is None else list(gram.shape),
+            expected=[R, m, m],
+            fix="gram = grads @ grads.mT with grads [R, m, n]; hyperfront.LS() needs none",
+        )
+    return gram.detach().to(torch.float64)
+
+
+def per_objective(name: str, value: float | Sequence[float], losses: Tensor) -> Tensor:
+    """One number for all objectives, or one for each, as a tensor ``[m]`` like the losses."""
+    table = torch.as_tensor(value, dtype=losses.dtype, device=losses.device)
+    m = losses.shape[-1]
+    if table.ndim > 1 or (table.ndim == 1 and len(table) != m):
+        raise HyperfrontError(f"{name} does not fit the objectives", got=value, expected=f"one number, or {m} of them")
+    return table.expand(m)
+
+
+def rescale(weights: Tensor, otherwise: Tensor) -> Tensor:
+    """The weights ``[R, m]`` with ``sum_j |w_j| = 1``; ``otherwise`` where they are all zero or not finite."""
+    total = weights.abs().sum(-1, keepdim=True)
+    return torch.where((total > 0) & total.isfinite(), weights / total, otherwise.to(weights.dtype))
+
+
+def named(valid: Tensor) -> Tensor:
+    """The status ``[R]`` of a solver that never falls back: as named where ``valid``, else invalid."""
+    return torch.where(valid, int(Status.AS_NAMED), int(Status.INVALID)).to(torch.uint8)

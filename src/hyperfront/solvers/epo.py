@@ -31,8 +31,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from hyperfront.errors import HyperfrontError
-from hyperfront.solvers.base import Solver, Status
+from hyperfront.solvers.base import Solver, Status, check_gram
 from hyperfront.solvers.linprog import maximise, maximise_or_relax
 from hyperfront.solvers.minnorm import min_norm
 
@@ -65,7 +64,7 @@ class EPO(Solver):
     convention = "inverse"
 
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        gram, losses = _checked(losses, rays, gram), losses.detach()
+        gram, losses = check_gram(self, losses, rays, gram), losses.detach()
         least = losses.amin(-1)
         # 0 times anything that is not finite is NaN, and NaN >= 0 is false
         valid = least + 0 * (losses.sum(-1) + gram.sum((-1, -2))) >= 0
@@ -146,22 +145,3 @@ def _many(logs: Tensor, rays: Tensor, gram: Tensor, tolerance: float, status: Te
         left = left[~solved]
         alpha[left] = min_norm(gram[left])
     return alpha, status
-
-
-def _checked(losses: Tensor, rays: Tensor, gram: Tensor | None) -> Tensor:
-    """The Gram matrix in float64, or an error about shapes."""
-    if losses.ndim != 2 or losses.shape[1] < 2 or rays.shape != losses.shape:
-        raise HyperfrontError(
-            "EPO needs one loss for each objective and ray",
-            got=f"losses {list(losses.shape)}, rays {list(rays.shape)}",
-            expected="both [R, m] with m >= 2",
-        )
-    R, m = losses.shape
-    if gram is None or gram.shape != (R, m, m):
-        raise HyperfrontError(
-            "EPO needs the Gram matrix of the objectives' gradients",
-            got=None if gram is None else list(gram.shape),
-            expected=[R, m, m],
-            fix="gram = grads @ grads.mT with grads [R, m, n]; hyperfront.LS() needs none",
-        )
-    return gram.detach().to(torch.float64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -9,27 +10,41 @@ import torch
 from torch import Tensor
 
 from hyperfront.preferences import Convention
-from hyperfront.solvers.base import Solver, Status
+from hyperfront.solvers.base import Solver, check_shapes, named, rescale
+
+
+class Scalarisation(Solver):
+    """A function ``f`` of a ray's losses: the weights are ``df/dl_j``, scaled so that ``|w|`` sums to 1.
+
+    So a step along them is a step down ``f``, by the chain rule, at the cost of linear scalarisation. Where ``f`` is
+    flat, there is nothing to go down, and the weights are the ray.
+    """
+
+    @abstractmethod
+    def value(self, losses: Tensor, rays: Tensor) -> Tensor:
+        """``f(losses [R, m], rays [R, m]) -> [R]``."""
+
+    def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        check_shapes(self, losses, rays)
+        with torch.enable_grad():
+            leaf = losses.detach().requires_grad_()
+            # rays are independent, so one derivative of the sum gives each ray its own weights
+            (slope,) = torch.autograd.grad(self.value(leaf, rays.to(leaf.dtype)).sum(), leaf)
+        finite = slope.isfinite().all(-1) & losses.isfinite().all(-1)
+        weights = torch.where(finite[:, None], rescale(slope, rays), rays.to(slope.dtype))
+        return weights, named(finite)
 
 
 @dataclass(frozen=True)
-class Lifted(Solver):
+class Lifted(Scalarisation):
     """What :func:`lift` returns."""
 
     scalarisation: Callable[[Tensor, Tensor], Tensor]
     convention: Convention = "weights"  # pyrefly: ignore[bad-override] (frozen)
     positive: bool = False  # pyrefly: ignore[bad-override] (frozen)
 
-    def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        with torch.enable_grad():
-            leaf = losses.detach().requires_grad_()
-            # rays are independent, so one derivative of the sum gives each ray its own weights
-            (slope,) = torch.autograd.grad(self.scalarisation(leaf, rays.to(leaf.dtype)).sum(), leaf)
-        total = slope.abs().sum(-1, keepdim=True)
-        weights = torch.where(total > 0, slope / total, rays.to(slope.dtype))
-        finite = slope.isfinite().all(-1) & losses.isfinite().all(-1)
-        weights = torch.where(finite[:, None], weights, rays.to(slope.dtype))
-        return weights, torch.where(finite, Status.AS_NAMED, Status.INVALID).to(torch.uint8)
+    def value(self, losses: Tensor, rays: Tensor) -> Tensor:
+        return self.scalarisation(losses, rays)
 
 
 def lift(

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
-from hyperfront.solvers.base import Solver, Status
+from hyperfront.solvers.base import Solver, check_shapes, named
 
 
 @dataclass(frozen=True)
 class LS(Solver):
     """``min_theta sum_j r_j l_j(theta)``: cheap and strong, but blind to the concave parts of a front.
 
+    >>> import torch
     >>> weights, status = LS()(torch.tensor([[2.0, 1.0]]), torch.tensor([[0.3, 0.7]]))
     >>> weights
     tensor([[0.3000, 0.7000]])
     """
 
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        finite = losses.isfinite().all(-1)
-        return rays.to(losses.dtype), torch.where(finite, Status.AS_NAMED, Status.INVALID).to(torch.uint8)
+        check_shapes(self, losses, rays)
+        return rays.to(losses.dtype), named(losses.isfinite().all(-1))

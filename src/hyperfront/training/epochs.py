@@ -59,7 +59,10 @@ class Epochs:
             if position.step % every == 0 and (result.status == Status.INVALID).any():
                 where = f"at epoch {epoch + 1}, step {position.step + 1}"
                 check_losses(result.losses, self.model.objectives, state.step.solver, where=where)
-                raise LossError(f"the gradients are not finite {where}", fix="lower the learning rate")
+                raise LossError(
+                    f"the gradients, or the losses in the solver's units, are not valid {where}",
+                    fix="lower the learning rate, or the ideal of a normalisation",
+                )
             state.optimizer.step()
             state.schedule.step()
             sums = sums + result.losses.double().mean(0)

@@ -12,6 +12,7 @@ from torch import Tensor
 from hyperfront import checkpoint
 from hyperfront.errors import CheckpointError
 from hyperfront.model import ParetoModel
+from hyperfront.solvers import Stateful
 from hyperfront.training.step import Step
 
 
@@ -38,7 +39,7 @@ class Position:
 
 
 class TrainingState:
-    """Model, optimiser, schedule, running mean, random numbers and position."""
+    """Model, optimiser, schedule, running mean, what the solver remembers, random numbers and position."""
 
     def __init__(
         self,
@@ -50,6 +51,9 @@ class TrainingState:
         self.model, self.step, self.optimizer, self.schedule = model, step, optimizer, schedule
         self.loader_generator: torch.Generator | None = getattr(step.problem.train.source, "generator", None)
         self.position = Position(sums=torch.zeros(model.m, dtype=torch.float64))
+        self.solver = step.solver if isinstance(step.solver, Stateful) else None
+        if self.solver:
+            self.solver.load({})  # a solver that has seen another run starts afresh
 
     def save(self, path: Path) -> None:
         tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
@@ -63,6 +67,7 @@ class TrainingState:
             "optimizer": self.optimizer.state_dict(),
             "schedule": self.schedule.state_dict(),
             "mean": self.step.mean,
+            "solver": self.solver.state() if self.solver else {},
             "random": random,
             "position": vars(self.position),
         }
@@ -84,6 +89,8 @@ class TrainingState:
         self.optimizer.load_state_dict(state["optimizer"])
         self.schedule.load_state_dict(state["schedule"])
         self.step.mean = state["mean"].to(self.model.device)
+        if self.solver:
+            self.solver.load(state["solver"])
         self.position = Position(**state["position"])
         torch.set_rng_state(state["random"]["cpu"])
         if "cuda" in state["random"] and self.model.device.type == "cuda":

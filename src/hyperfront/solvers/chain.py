@@ -1,0 +1,120 @@
+"""What happens around a solver: transforms of the losses before it, and of the weights after it.
+
+    solver = chain(Normalise(ideal=(0, 0), nadir=(2, 50)), EPO(), Clip(low=0.01))
+
+The solver sees ``l' = t(l)``. With the slopes ``s_j = dl'_j / dl_j``, the objectives' gradients are ``g'_j = s_j g_j``,
+so the Gram matrix it sees is ``s_i C_ij s_j``; and its weights ``w'`` of ``l'`` are the weights ``w_j = w'_j s_j`` of
+``l``, by the chain rule. They are scaled so that ``|w|`` sums to 1.
+
+A transform may remember what it saw (an average, a first value). Then the chain is not pure; what it remembers is all
+in :meth:`Chain.state`, which training keeps in its checkpoints, so that a run resumes exactly.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from hyperfront.errors import HyperfrontError
+from hyperfront.preferences import Convention
+from hyperfront.solvers.base import Solver, rescale
+
+
+class LossTransform(ABC):
+    """Before the solver: ``(losses [R, m], rays [R, m]) -> (losses, slopes)``, each ``[R, m]`` or broadcast to it."""
+
+    shifts: bool = False
+    """Whether a negative loss may become positive, so that the losses themselves need not be."""
+
+    @abstractmethod
+    def __call__(self, losses: Tensor, rays: Tensor) -> tuple[Tensor, Tensor]: ...
+
+
+class WeightTransform(ABC):
+    """After the solver: ``weights [R, m] -> [R, m]``."""
+
+    @abstractmethod
+    def __call__(self, weights: Tensor) -> Tensor: ...
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """What remembers something between steps. ``load({})`` forgets it."""
+
+    def state(self) -> dict[str, Any]:
+        """Numbers, texts and tensors, in dictionaries and lists."""
+        ...
+
+    def load(self, state: dict[str, Any]) -> None: ...
+
+
+@dataclass(frozen=True)
+class Chain(Solver):
+    """What :func:`chain` returns."""
+
+    before: tuple[LossTransform, ...]
+    solver: Solver
+    after: tuple[WeightTransform, ...]
+    needs_gram: bool  # pyrefly: ignore[bad-override] (frozen, as the next three)
+    space: Literal["weights", "hypernetwork"]  # pyrefly: ignore[bad-override]
+    positive: bool  # pyrefly: ignore[bad-override]
+    convention: Convention  # pyrefly: ignore[bad-override]
+
+    def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        slopes = torch.ones_like(losses)
+        seen = losses.detach()
+        for transform in self.before:
+            seen, slope = transform(seen, rays)
+            slopes = slopes * slope
+        if gram is not None:
+            gram = slopes[:, :, None] * gram * slopes[:, None]
+        weights, status = self.solver(seen, rays, gram)
+        weights = weights * slopes
+        for transform in self.after:
+            weights = transform(weights)
+        return rescale(weights, rays).to(losses.dtype), status
+
+    def state(self) -> dict[str, Any]:
+        """What the transforms remember, by their place in the chain."""
+        return {str(i): part.state() for i, part in enumerate(self._parts()) if isinstance(part, Stateful)}
+
+    def load(self, state: dict[str, Any]) -> None:
+        for i, part in enumerate(self._parts()):
+            if isinstance(part, Stateful):
+                part.load(state.get(str(i), {}))
+
+    def _parts(self) -> tuple[LossTransform | Solver | WeightTransform, ...]:
+        return (*self.before, self.solver, *self.after)
+
+
+def chain(*parts: LossTransform | Solver | WeightTransform) -> Chain:
+    """One solver out of loss transforms, exactly one solver, and weight transforms, in this order.
+
+    >>> from hyperfront.solvers import LS, Clip, Normalise
+    >>> solver = chain(Normalise(nadir=(1.0, 3.0)), LS(), Clip(low=0.0))
+    >>> solver(torch.tensor([[1.0, 3.0]]), torch.tensor([[0.5, 0.5]]))[0]
+    tensor([[0.7500, 0.2500]])
+    """
+    kinds = [
+        next((name for kind, name in _KINDS.items() if isinstance(part, kind)), type(part).__name__) for part in parts
+    ]
+    place = kinds.index("solver") if "solver" in kinds else -1
+    if place < 0 or set(kinds[:place]) - {"loss transform"} or set(kinds[place + 1 :]) - {"weight transform"}:
+        raise HyperfrontError(
+            "these parts make no chain",
+            got=", ".join(kinds) or "nothing",
+            expected="loss transforms, exactly one solver, weight transforms, in this order",
+            fix="chain(Normalise(nadir=2.0), EPO(), Clip(low=0.01))",
+        )
+    solver: Any = parts[place]
+    before: Any = parts[:place]
+    after: Any = parts[place + 1 :]
+    positive = solver.positive and not any(transform.shifts for transform in before)
+    return Chain(before, solver, after, solver.needs_gram, solver.space, positive, solver.convention)
+
+
+_KINDS = {LossTransform: "loss transform", Solver: "solver", WeightTransform: "weight transform"}

@@ -1,0 +1,34 @@
+"""COSMOS: linear scalarisation with a reward for losses along the ray."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+from torch.nn.functional import cosine_similarity
+
+from hyperfront.solvers.base import per_objective
+from hyperfront.solvers.lift import Scalarisation
+
+
+@dataclass(frozen=True)
+class COSMOS(Scalarisation):
+    """``min_theta sum_j r_j l_j - weight cos(l - z, r)`` (Ruchte & Grabocka, ICDM 2021).
+
+    The two terms disagree: the first lowers ``l_j`` the more, the larger ``r_j`` is, and the second wants ``l_j`` to be
+    large there. ``weight`` decides, and no value suits all problems (the paper's range from 0.01 to 8), so there is no
+    default. Large ones give losses parallel to the ray. Weights may be negative.
+
+    >>> import torch
+    >>> COSMOS(0.0)(torch.tensor([[2.0, 1.0]]), torch.tensor([[0.3, 0.7]]))[0]
+    tensor([[0.3000, 0.7000]])
+    """
+
+    weight: float
+    ideal: float | tuple[float, ...] = 0.0
+
+    convention = "direction"
+
+    def value(self, losses: Tensor, rays: Tensor) -> Tensor:
+        above = losses - per_objective("ideal", self.ideal, losses)
+        return (rays * losses).sum(-1) - self.weight * cosine_similarity(above, rays, dim=-1)

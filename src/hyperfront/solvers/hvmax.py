@@ -1,0 +1,64 @@
+"""Hypervolume maximisation: the rays of a step share out the front among themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from hyperfront.errors import HyperfrontError
+from hyperfront.solvers.base import Solver, check_shapes, named, per_objective, rescale
+from hyperfront.solvers.hypervolume import gradient, layers
+
+MARGIN = 0.1  # the reference is this share of the step's largest loss beyond it, so that the extremes count too
+
+
+@dataclass(frozen=True)
+class HVMax(Solver):
+    """PHN-HVI (Hoang et al., AAAI 2023): raise the hypervolume of a step's losses, each along its ray:
+
+        w_i = v_i / |v_i| - cosine d cos(l_i, r_i) / d l_i,        v_i = -dHV / dl_i
+
+    then scaled so that ``|w_i|`` sums to 1. ``HV`` is that of the non-dominated layer that point ``i`` is in, so that
+    dominated points move too. The reference point is ``reference``, or 1.1 times the largest loss of the step where
+    that is more. The weights of a ray depend on the other rays of the step, of which there must be at least two; 8 or
+    16 are usual. ``cosine`` decides how much a ray is the direction of its losses: without it rays mean nothing.
+
+    >>> losses = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+    >>> HVMax(cosine=0.0, reference=(3.0, 2.0))(losses, torch.full((2, 2), 0.5))[0]
+    tensor([[0.5000, 0.5000],
+            [0.3333, 0.6667]])
+    """
+
+    cosine: float = 5.0
+    reference: float | tuple[float, ...] | None = None
+
+    convention = "direction"
+
+    def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        check_shapes(self, losses, rays)
+        if len(losses) < 2:
+            raise HyperfrontError(
+                "HVMax needs several rays in a step, to share out the front among them",
+                got="1 ray",
+                expected="at least 2",
+                fix="fit(..., rays_per_step=16)",
+            )
+        finite = losses.isfinite().all(-1)
+        points = losses.detach().double().masked_fill(~finite[:, None], 0)
+        largest = points.amax(0)
+        corner = largest + MARGIN * largest.abs()
+        if self.reference is not None:
+            corner = torch.maximum(corner, per_objective("reference", self.reference, points))
+        volume = normalize(gradient(points, corner, layers(points)), dim=-1)
+        weights = rescale(volume - self.cosine * _cosine_gradient(points, rays.double()), rays)
+        return torch.where(finite[:, None], weights, rays).to(losses.dtype), named(finite)
+
+
+def _cosine_gradient(losses: Tensor, rays: Tensor) -> Tensor:
+    """``d cos(l, r) / dl = (r / |r| - cos(l, r) l / |l|) / |l|``, per ray."""
+    length = losses.norm(dim=-1, keepdim=True).clamp_min(torch.finfo(losses.dtype).tiny)
+    towards, here = normalize(rays, dim=-1), losses / length
+    return (towards - (towards * here).sum(-1, keepdim=True) * here) / length

@@ -1,0 +1,47 @@
+"""Penalty-based boundary intersection: along the ray, and back to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from hyperfront.errors import HyperfrontError
+from hyperfront.solvers.base import per_objective
+from hyperfront.solvers.lift import Scalarisation
+
+
+@dataclass(frozen=True)
+class PBI(Scalarisation):
+    """``min_theta d_1 + theta d_2`` (Zhang & Li, 2007; ``theta`` is the ``penalty``).
+
+    With the ideal point ``z`` and the unit vector ``u`` along the ray,
+
+        d_1 = (l - z) . u                       how far along the ray
+        d_2 = |(l - z) - d_1 u|                 how far off the ray
+
+    so the losses end up parallel to the ray. A front that is concave, or not seen at right angles, needs a large enough
+    penalty. A weight is negative where the ray asks for a larger loss: no point off the ray counts as good.
+
+    >>> import torch
+    >>> PBI()(torch.tensor([[2.0, 2.0], [2.0, 1.0]]), torch.tensor([[0.5, 0.5], [0.5, 0.5]]))[0]
+    tensor([[ 0.5000,  0.5000],
+            [ 0.6000, -0.4000]])
+    """
+
+    penalty: float = 5.0
+    ideal: float | tuple[float, ...] = 0.0
+
+    convention = "direction"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.penalty < float("inf"):
+            raise HyperfrontError("the penalty is negative", got=self.penalty, expected=">= 0, e.g. 5")
+
+    def value(self, losses: Tensor, rays: Tensor) -> Tensor:
+        above = losses - per_objective("ideal", self.ideal, losses)
+        along = normalize(rays, dim=-1)
+        d1 = (above * along).sum(-1)
+        # the norm's derivative at 0 is taken as 0: on the ray there is nothing to pull back
+        return d1 + self.penalty * (above - d1[:, None] * along).norm(dim=-1)

@@ -1,0 +1,92 @@
+"""Pareto multi-task learning: every ray has a cone of the loss space to itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from hyperfront import preferences
+from hyperfront.errors import HyperfrontError
+from hyperfront.solvers.base import Solver, check_gram, named, rescale
+from hyperfront.solvers.minnorm import min_norm
+
+SAME = 1e-6  # unit vectors this close are the same ray, which is no neighbour of itself
+
+
+@dataclass(frozen=True)
+class PMTL(Solver):
+    """Pareto MTL (Lin et al., NeurIPS 2019); in a hypernetwork, controllable Pareto MTL (Lin et al., 2020).
+
+    Unit vectors ``u_i`` along the rays divide the loss space into cones: that of ray ``k`` is where ``u_k`` is the
+    nearest, i.e. where the constraints ``(u_i - u_k) . l <= 0`` hold, whose gradients are ``sum_j (u_i - u_k)_j g_j``.
+
+    - outside its cone, a ray takes the shortest convex combination of the violated constraints' gradients: it goes
+      back, whatever that does to the losses (how the paper finds its initial solution);
+    - inside, that of the objectives' gradients and those of the constraints it is about to violate.
+
+    Both are weights ``w_j`` of the losses, some of them negative, scaled so that ``|w|`` sums to 1. The phases of the
+    paper follow each other; a solver has no memory, so here every ray is in the phase where its losses are.
+
+    The ``u_i`` are the ``references`` if given (the paper's baseline), else the rays of the step. A front is met
+    somewhere inside the cone, not on the ray: the more rays, the closer. ``tolerance`` is the sine of the angle to the
+    border of the cone within which a constraint counts as about to be violated.
+
+    >>> losses, rays, gram = torch.tensor([[2.0, 1.0]]), torch.tensor([[0.5, 0.5]]), torch.eye(2)[None]
+    >>> PMTL(references=((0.5, 0.5), (0.6, 0.4)))(losses, rays, gram)[0]  # outside: too much of the first loss
+    tensor([[ 0.4505, -0.5495]])
+    """
+
+    references: tuple[tuple[float, ...], ...] | None = None
+    tolerance: float = 1e-3
+    space: Literal["weights", "hypernetwork"] = "weights"  # pyrefly: ignore[bad-override] (frozen)
+
+    needs_gram = True
+    convention = "direction"
+
+    def __post_init__(self) -> None:
+        if self.references is not None:  # as it comes from a tensor's tolist() or from JSON
+            object.__setattr__(self, "references", tuple(map(tuple, self.references)))
+
+    def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        gram = check_gram(self, losses, rays, gram)
+        finite = gram.isfinite().all(-1).all(-1) & losses.isfinite().all(-1)
+        points = losses.detach().double().masked_fill(~finite[:, None], 0)
+        own = normalize(rays.double(), dim=-1)
+        rows = _rows(points, own, self._others(own), self.tolerance)
+        alpha = min_norm(rows @ gram.masked_fill(~finite[:, None, None], 0) @ rows.mT)
+        weights = rescale((alpha[:, None] @ rows)[:, 0], rays)
+        return torch.where(finite[:, None], weights, rays).to(losses.dtype), named(finite)
+
+    def _others(self, own: Tensor) -> Tensor:
+        if self.references is not None:
+            given = torch.tensor(self.references, dtype=own.dtype, device=own.device)
+            return normalize(preferences.validate(given, own.shape[1]), dim=-1)
+        if len(own) < 2:
+            raise HyperfrontError(
+                "PMTL has nothing to divide the loss space by",
+                got="1 ray in the step, and no references",
+                expected="at least 2 rays",
+                fix="fit(..., rays_per_step=16), or PMTL(references=hyperfront.rays(5, m).tolist())",
+            )
+        return own
+
+
+def _rows(losses: Tensor, own: Tensor, others: Tensor, tolerance: float) -> Tensor:
+    """Weights ``[R, m + K, m]``: each row is one of the vectors whose shortest combination is sought.
+
+    The rows of what takes no part are copies of one that does, which leaves the convex hull as it is.
+    """
+    apart = others - own[:, None]  # [R, K, m]
+    distance = (normalize(apart, dim=-1) @ normalize(losses, dim=-1)[..., None])[..., 0]
+    distance = distance.masked_fill(apart.norm(dim=-1) < SAME, -torch.inf)
+    worst, which = distance.max(-1, keepdim=True)
+    outside = worst > tolerance
+    m = losses.shape[1]
+    rows = torch.cat([torch.eye(m, dtype=own.dtype, device=own.device).expand(len(own), m, m), apart], 1)
+    part = torch.cat([(~outside).expand(-1, m), torch.where(outside, distance > tolerance, distance >= -tolerance)], 1)
+    copied = torch.where(outside, m + which, 0)[..., None].expand(-1, 1, m)
+    return torch.where(part[..., None], rows, rows.gather(1, copied))

@@ -1,0 +1,40 @@
+"""Smooth Tchebycheff scalarisation: the maximum replaced by a log-sum-exp."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from hyperfront.errors import HyperfrontError
+from hyperfront.solvers.base import per_objective
+from hyperfront.solvers.lift import Scalarisation
+
+
+@dataclass(frozen=True)
+class SmoothTchebycheff(Scalarisation):
+    """STCH (Lin et al., ICML 2024), with the ideal point ``z`` and ``mu`` the ``temperature``:
+
+        min_theta  mu log sum_j exp(r_j (l_j - z_j) / mu),        w_j ~ r_j softmax_j(r (l - z) / mu)
+
+    It is at most ``mu log m`` above the maximum that :class:`~hyperfront.Tchebycheff` lowers, and differentiable: no
+    zigzag. The price is that at the optimum the products ``r_j (l_j - z_j)`` differ by a few ``mu``, so ``mu`` should
+    be small beside them, and the losses of similar size.
+
+    >>> import torch
+    >>> SmoothTchebycheff(0.1)(torch.tensor([[1.0, 1.0]]), torch.tensor([[0.5, 0.5]]))[0]
+    tensor([[0.5000, 0.5000]])
+    """
+
+    temperature: float = 0.01
+    ideal: float | tuple[float, ...] = 0.0
+
+    convention = "inverse"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.temperature < float("inf"):
+            raise HyperfrontError("the temperature is not positive", got=self.temperature, expected="> 0, e.g. 0.01")
+
+    def value(self, losses: Tensor, rays: Tensor) -> Tensor:
+        product = rays * (losses - per_objective("ideal", self.ideal, losses))
+        return self.temperature * (product / self.temperature).logsumexp(-1)

@@ -1,0 +1,119 @@
+"""Transforms around a solver: the chain rule, and what is remembered."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import hyperfront as hf
+from hyperfront.errors import HyperfrontError, RayError
+from hyperfront.solvers import Average, Clip, Normalise, NormaliseByStart
+from hyperfront.solvers.base import rescale
+from tests.test_solvers import instances
+
+IDEAL, NADIR = (0.1, -1.0, 0.0), (3.0, 9.0, 0.5)
+SOLVERS = [hf.EPO(), hf.MGDA(), hf.PMTL(), hf.PBI(), hf.HVMax()]
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: type(solver).__name__)
+def test_a_normalised_problem_is_solved_as_if_it_had_been_stated_so(solver: hf.EPO) -> None:
+    losses, rays, _ = instances("generic", 8, 3, seed=0)
+    losses = losses + 0.2
+    G = torch.randn(8, 3, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    ideal, width = (torch.tensor(t, dtype=torch.float64) for t in (IDEAL, [n - z for n, z in zip(NADIR, IDEAL)]))
+    weights, status = hf.chain(Normalise(ideal=IDEAL, nadir=NADIR), solver)(losses, rays, G @ G.mT)
+    scaled = G / width[:, None]
+    direct, its_status = solver((losses - ideal) / width, rays, scaled @ scaled.mT)
+    # the step is the same, up to its length
+    assert torch.allclose(weights, rescale(direct / width, rays)) and torch.equal(status, its_status)
+
+
+def test_the_weights_of_a_normalised_scalarisation_are_its_derivative() -> None:
+    losses, rays, _ = instances("generic", 8, 3, seed=1)
+    smooth, normalise = hf.SmoothTchebycheff(0.1), Normalise(ideal=IDEAL, nadir=NADIR)
+    leaf = losses.clone().requires_grad_()
+    (slope,) = torch.autograd.grad(smooth.value(normalise(leaf, rays)[0], rays).sum(), leaf)
+    assert torch.allclose(hf.chain(normalise, smooth)(losses, rays)[0], rescale(slope, rays))
+
+
+def test_transforms_apply_in_their_order() -> None:
+    losses, rays = torch.tensor([[4.0, 1.0]]), torch.tensor([[0.5, 0.5]])
+    both = hf.chain(Normalise(nadir=2.0), Normalise(nadir=(2.0, 1.0)), hf.LS())
+    assert torch.allclose(both(losses, rays)[0], torch.tensor([[1 / 3, 2 / 3]]))
+    pulled = hf.chain(hf.PBI(), Clip(low=0.0))(losses, rays)[0]
+    assert torch.equal(pulled, torch.tensor([[1.0, 0.0]]))
+    assert torch.equal(hf.chain(hf.Tchebycheff(), Clip(low=0.25))(losses, rays)[0], torch.tensor([[0.8, 0.2]]))
+
+
+def test_a_chain_needs_what_its_solver_needs() -> None:
+    epo = hf.chain(NormaliseByStart(), hf.EPO(space="hypernetwork"))
+    assert (epo.needs_gram, epo.space, epo.positive, epo.convention) == (True, "hypernetwork", True, "inverse")
+    assert not hf.chain(Normalise(ideal=-1.0, nadir=2.0), hf.EPO()).positive  # -1 is made 0 before EPO sees it
+
+
+def test_the_start_is_the_mean_of_the_first_steps() -> None:
+    normalise, rays = NormaliseByStart(steps=2), torch.full((2, 2), 0.5)
+    for first in (2.0, 6.0, 100.0):
+        _, slope = normalise(torch.tensor([[first, 1.0], [first, 3.0]]), rays)
+    assert torch.allclose(slope, torch.tensor([0.25, 0.5]))
+
+
+def test_the_average_is_each_ray_s_own_and_unbiased() -> None:
+    rays = torch.tensor([[0.2, 0.8], [0.5, 0.5], [0.8, 0.2]])
+    average, seen = Average(rays.tolist(), decay=0.8), {0: [], 1: [], 2: []}
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(20):
+        drawn = torch.randint(3, (2,), generator=generator)
+        losses = torch.rand(2, 2, generator=generator, dtype=torch.float64)
+        smooth, slope = average(losses, rays[drawn])
+        assert (slope == 1).all()
+        for k in drawn.unique().tolist():  # a ray drawn twice in a step counts once, with the mean
+            seen[k].append(losses[drawn == k].mean(0))
+        for row, k in zip(smooth, drawn.tolist()):
+            share = 0.8 ** torch.arange(len(seen[k]) - 1, -1, -1, dtype=torch.float64)
+            expected = (share[:, None] * torch.stack(seen[k])).sum(0) / share.sum()
+            assert torch.allclose(row, expected)
+
+
+def test_what_is_remembered_can_be_stored_loaded_and_forgotten() -> None:
+    rays = torch.tensor([[0.25, 0.75], [0.75, 0.25]])
+
+    def make() -> hf.LS:
+        return hf.chain(NormaliseByStart(), Average(rays.tolist()), hf.Tchebycheff(), Clip())
+
+    first, second = torch.tensor([[3.0, 1.0], [1.0, 2.0]]), torch.tensor([[1.0, 1.1], [5.0, 2.0]])
+    whole, resumed = make(), make()
+    whole(first, rays)
+    resumed.load(whole.state())
+    assert set(whole.state()) == {"0", "1"}
+    assert torch.equal(whole(second, rays)[0], resumed(second, rays)[0])
+    resumed.load({})
+    assert torch.equal(resumed(second, rays)[0], make()(second, rays)[0])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: hf.chain(), "nothing"),
+        (lambda: hf.chain(Clip()), "exactly one solver"),
+        (lambda: hf.chain(hf.LS(), hf.EPO()), "solver, solver"),
+        (lambda: hf.chain(Clip(), hf.LS()), "in this order"),
+        (lambda: hf.chain(hf.LS(), Normalise(nadir=1.0)), "in this order"),
+        (lambda: hf.chain(hf.LS(), 3), "solver, int"),
+        (lambda: Normalise(ideal=1.0, nadir=(2.0, 1.0)), "not above"),
+        (lambda: Normalise(ideal=(0.0, 0.0, 0.0), nadir=(2.0, 1.0)), "different lengths"),
+        (lambda: Clip(low=1.0, high=0.0), "low < high"),
+        (lambda: Average([[0.5, 0.5]], decay=1.0), "decay < 1"),
+        (lambda: NormaliseByStart(steps=0), "steps >= 1"),
+    ],
+)
+def test_parts_that_do_not_fit_are_errors(make, message: str) -> None:
+    with pytest.raises(HyperfrontError, match=message):
+        make()
+
+
+def test_a_ray_outside_the_averaged_set_is_an_error() -> None:
+    with pytest.raises(RayError, match=r"\[0\.3, 0\.7\][\s\S]*FixedRays"):
+        Average([[0.5, 0.5]])(torch.ones(1, 2), torch.tensor([[0.3, 0.7]]))
+    with pytest.raises(RayError, match="number of objectives"):
+        Average([[0.5, 0.5]])(torch.ones(1, 3), torch.ones(1, 3) / 3)
