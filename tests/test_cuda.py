@@ -8,6 +8,7 @@ import torch
 import hyperfront as hf
 from hyperfront.batches import tensors
 from hyperfront.problems import build
+from hyperfront.solvers.epo import program
 from tests import runs
 from tests.modules import CASES, mlp
 from tests.test_assemblies import ARCHITECTURES, shaken
@@ -30,6 +31,44 @@ def test_epo_gives_the_same_weights_on_both_devices(m):
     on_gpu, gpu_status = hf.EPO()(losses.cuda(), rays.cuda(), gram.cuda())
     assert on_gpu.is_cuda
     torch.testing.assert_close(on_gpu.cpu(), weights, atol=1e-7, rtol=0)
+    assert torch.equal(gpu_status.cpu(), status)
+
+
+@pytest.mark.parametrize("m", [2, 3, 7])
+def test_float32_on_a_gpu_agrees_with_float64_on_a_cpu_in_objective_and_feasibility(m):
+    losses, rays, gram = instances(m)
+    single = [tensor.float().cuda() for tensor in (losses, rays, gram)]
+    weights, status = hf.EPO()(losses, rays, gram)
+    on_gpu, gpu_status = hf.EPO()(*single)
+    same = gpu_status.cpu() == status  # feasibility itself may be a matter of the last digit
+    assert same.double().mean() > 0.98
+    share = rays.clamp_min(1e-6) / rays.clamp_min(1e-6).sum(-1, keepdim=True)
+    c, A, b = program((losses * share).log(), share, gram, hf.EPO().tolerance)
+    relaxed = status == hf.Status.RELAXED
+    b[:, -1] = b[:, -1].masked_fill(relaxed, -torch.inf)
+    c, scale = c / c.abs().amax(-1, keepdim=True), A.abs().amax(-1).clamp_min(1e-300)
+    for found in (weights, on_gpu.cpu().double()):
+        slack = ((A @ found[..., None])[..., 0] - b) / scale
+        assert slack[same].min() > -1e-4
+    gap = ((weights - on_gpu.cpu()) * c).sum(-1).abs()
+    assert gap[same].max() < 1e-3
+
+    shortest, _ = hf.MGDA()(losses, rays, gram)
+    found = hf.MGDA()(*single)[0].cpu().double()
+    length, other = ((alpha[:, None] @ gram @ alpha[..., None])[:, 0, 0] for alpha in (shortest, found))
+    torch.testing.assert_close(other, length, atol=1e-4, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "solver", [hf.LS(), hf.Tchebycheff(), hf.SmoothTchebycheff(), hf.PBI(), hf.COSMOS(2.0), hf.HVMax()]
+)
+@pytest.mark.parametrize("m", [2, 3])
+def test_solvers_without_a_gram_give_the_same_weights_on_both_devices(solver, m):
+    losses, rays, _ = instances(m, count=32)
+    weights, status = solver(losses, rays)
+    on_gpu, gpu_status = solver(losses.float().cuda(), rays.float().cuda())
+    assert on_gpu.is_cuda
+    torch.testing.assert_close(on_gpu.cpu().double(), weights, atol=1e-3, rtol=1e-3)
     assert torch.equal(gpu_status.cpu(), status)
 
 
