@@ -32,9 +32,7 @@ class Normalise(LossTransform):
 
     def __call__(self, losses: Tensor, rays: Tensor) -> tuple[Tensor, Tensor]:
         ideal = per_objective("ideal", self.ideal, losses)
-        # compared as numbers: a tensor on a GPU would have to be waited for
-        width = per_objective("nadir", self.nadir, losses) - ideal
-        slope = 1 / width
+        slope = 1 / (per_objective("nadir", self.nadir, losses) - ideal)
         return (losses - ideal) * slope, slope
 
     def __post_init__(self) -> None:
