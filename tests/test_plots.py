@@ -391,3 +391,10 @@ import hyperfront.plots.static
 assert "plotly" not in sys.modules and "matplotlib.pyplot" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_points_exactly_in_the_direction_of_their_rays_have_uniformity_one():
+    rays = preferences.rays(5, m=2)
+    along = Front(("a", "b"), rays, 2 * rays, convention="direction")
+    (even,) = (column.values for column in plots.columns(along) if column.name == "uniformity")
+    assert even == pytest.approx(1)

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hyperfront import metrics
+from hyperfront import metrics, preferences
 from hyperfront.errors import HyperfrontError, unknown_name
 
 __all__ = ["save"]
@@ -138,7 +138,9 @@ def columns(front: FrontLike) -> list[Column]:
     table = [Column(name, "loss", array(losses[:, j])) for j, name in enumerate(front.objectives)]
     table += [Column(name, "score", array(values)) for name, values in front.scores.items()]
     if "uniformity" not in front.scores:
-        table.append(Column("uniformity", "", array(metrics.uniformity(losses, rays))))
+        by_direction = front.convention == "direction"  # uniformity is about the inverse of the losses' direction
+        inverse = preferences.convert(rays, "direction", "inverse") if by_direction else rays
+        table.append(Column("uniformity", "", array(metrics.uniformity(losses, inverse))))
     return table
 
 
