@@ -7,6 +7,7 @@ import torch
 
 import hyperfront as hf
 from hyperfront.errors import HyperfrontError, RayError
+from hyperfront.problems import build
 from hyperfront.solvers import Average, Clip, Normalise, NormaliseByStart
 from hyperfront.solvers.base import rescale
 from tests.test_solvers import instances
@@ -24,8 +25,7 @@ def test_a_normalised_problem_is_solved_as_if_it_had_been_stated_so(solver: hf.E
     weights, status = hf.chain(Normalise(ideal=IDEAL, nadir=NADIR), solver)(losses, rays, G @ G.mT)
     scaled = G / width[:, None]
     direct, its_status = solver((losses - ideal) / width, rays, scaled @ scaled.mT)
-    # the step is the same, up to its length
-    assert torch.allclose(weights, rescale(direct / width, rays)) and torch.equal(status, its_status)
+    assert torch.allclose(weights, direct / width) and torch.equal(status, its_status)
 
 
 def test_the_weights_of_a_normalised_scalarisation_are_its_derivative() -> None:
@@ -33,13 +33,28 @@ def test_the_weights_of_a_normalised_scalarisation_are_its_derivative() -> None:
     smooth, normalise = hf.SmoothTchebycheff(0.1), Normalise(ideal=IDEAL, nadir=NADIR)
     leaf = losses.clone().requires_grad_()
     (slope,) = torch.autograd.grad(smooth.value(normalise(leaf, rays)[0], rays).sum(), leaf)
-    assert torch.allclose(hf.chain(normalise, smooth)(losses, rays)[0], rescale(slope, rays))
+    weights, width = hf.chain(normalise, smooth)(losses, rays)[0], torch.tensor(NADIR) - torch.tensor(IDEAL)
+    assert torch.allclose(rescale(weights, rays), rescale(slope, rays))
+    assert torch.allclose((weights * width).abs().sum(-1), torch.ones(8, dtype=torch.float64), atol=1e-6)
+
+
+def test_units_that_are_normalised_away_do_not_change_what_is_learned() -> None:
+    fronts = []
+    for unit in (1.0, 1000.0):
+        problem = build("vlmop2")
+        function = problem.function
+        scaled = hf.analytic(lambda x: function(x) * torch.tensor([1.0, unit]), variables=2, bounds=(-2.0, 2.0))  # noqa: B023
+        torch.manual_seed(0)
+        solver = hf.chain(Normalise(nadir=(1.0, unit)), hf.EPO())
+        run = hf.fit(scaled.model(hidden=16), scaled, solver=solver, epochs=3, rays_per_step=8, lr=3e-3, callbacks=[])
+        fronts.append(run.front.losses / torch.tensor([1.0, unit]))
+    torch.testing.assert_close(fronts[0], fronts[1], atol=1e-2, rtol=1e-2)
 
 
 def test_transforms_apply_in_their_order() -> None:
     losses, rays = torch.tensor([[4.0, 1.0]]), torch.tensor([[0.5, 0.5]])
     both = hf.chain(Normalise(nadir=2.0), Normalise(nadir=(2.0, 1.0)), hf.LS())
-    assert torch.allclose(both(losses, rays)[0], torch.tensor([[1 / 3, 2 / 3]]))
+    assert torch.allclose(both(losses, rays)[0], torch.tensor([[1 / 8, 1 / 4]]))
     pulled = hf.chain(hf.PBI(), Clip(low=0.0))(losses, rays)[0]
     assert torch.equal(pulled, torch.tensor([[1.0, 0.0]]))
     assert torch.equal(hf.chain(hf.Tchebycheff(), Clip(low=0.25))(losses, rays)[0], torch.tensor([[0.8, 0.2]]))

@@ -64,6 +64,15 @@ def test_evaluate_measures_the_same_front_again_and_writes_files(trained):
     assert "<svg" in (folder / "p.svg").read_text()
 
 
+def test_a_folder_that_is_taken_is_refused_in_the_words_of_the_command_line(trained):
+    folder, _ = trained
+    assert "add --resume" in hyperfront("train", "vlmop2", "--out", "runs/vlmop2-epo", folder=folder, code=2)
+
+
+def test_the_version_is_told(tmp_path):
+    assert hyperfront("--version", folder=tmp_path) == f"hyperfront {hf.__version__}\n"
+
+
 def test_a_second_run_gets_a_folder_of_its_own(trained):
     folder, _ = trained
     before = (folder / "runs" / "vlmop2-epo" / "last.safetensors").read_bytes()
@@ -107,6 +116,7 @@ def test_ctrl_c_says_how_to_continue_and_the_command_it_names_works(tmp_path):
         (["train", "zdt2", "--arguments", "variables=1"], "an integer >= 2"),
         (["train", "zdt2", "--arguments", "colour=1"], "does not take these arguments"),
         (["train", "zdt2", "--resume"], "add --out"),
+        (["train", "zdt2", "--solver", "stch", "--solver-arguments", "temp=1"], "temperature"),
         (["train", "zdt2", "--epochs", "0"], "epochs is not a positive number"),
         (["train", "zdt2", "--out", "/dev/null/run"], "cannot write"),
         (["evaluate", "nowhere"], "no checkpoint"),

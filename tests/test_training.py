@@ -391,6 +391,8 @@ def test_a_loader_with_its_own_generator_resumes_exactly(tmp_path):
         ({"schedule": torch.optim.lr_scheduler.ReduceLROnPlateau}, "without a metric"),
         ({"optimizer": torch.optim.LBFGS}, "LBFGS"),
         ({"patience": 0}, "patience"),
+        ({"solver": "epo"}, "no solver"),
+        ({"solver": hf.EPO}, "no solver"),
         ({"batch_size": 1000}, "larger than the data"),
     ],
 )
@@ -407,3 +409,12 @@ def test_a_loader_that_gives_fewer_batches_than_announced_is_an_error():
     problem = hf.supervised(Short([(torch.ones(4, 4), torch.ones(4, 2))]), losses=dict(runs.problem().measures))
     with pytest.raises(hf.HyperfrontError, match="ended an epoch early"):
         hf.fit(hf.wrap(runs.Net(), ["sum", "product"], hidden=4), problem, epochs=1, callbacks=[])
+
+
+def test_without_a_reference_point_one_is_told_that_nothing_is_selected():
+    base = runs.problem()
+    problem = hf.supervised(base.train.source, base.val.source, losses=dict(base.measures))
+    with pytest.warns(UserWarning, match="the last weights are kept"):
+        run = hf.fit(hf.wrap(runs.Net(), ["sum", "product"], hidden=4), problem, epochs=2, batch_size=32, callbacks=[])
+    assert run.history[-1]["validation"]["losses"] == run.front.losses.tolist()
+    assert len(repr(run)) < 200

@@ -53,7 +53,7 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> HyperfrontError:
     "did you mean 'fonseca'?"
     """
     known = sorted(known)
-    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.4)
+    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6)
     return HyperfrontError(
         f"unknown {kind} {name!r}",
         expected="one of " + ", ".join(known),

@@ -29,7 +29,7 @@ from hyperfront.problem import Problem, Split
 Limit = float | tuple[str, float]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Front:
     """Losses ``[R, m]`` and scores ``[R]`` at rays ``[R, m]``, in float64 on the CPU."""
 
@@ -46,6 +46,10 @@ class Front:
 
     def __len__(self) -> int:
         return len(self.rays)
+
+    def __repr__(self) -> str:
+        best = ", ".join(f"{name} from {column.min().item():.4g}" for name, column in self._columns().items())
+        return f"Front at {len(self)} rays: {best}"
 
     # ---- quality ---------------------------------------------------------------------------------------------
 
@@ -87,7 +91,7 @@ class Front:
         """The ray ``[m]`` with the smallest ``minimise`` that keeps the limits.
 
         A limit is a number that a loss may not exceed, or a pair such as ``(">=", 0.9)``, as scores need. The search
-        starts at the sampled points and goes on between them for some rounds (:mod:`hyperfront.selection`).
+        starts at the sampled points and goes on over the whole continuous front (:mod:`hyperfront.selection`).
         """
         columns, limits = self._columns(), {}
         for name, limit in (subject_to or {}).items():
@@ -195,6 +199,12 @@ def evaluate(
                 "evaluate needs to know on which data", got="a problem", fix="pass problem.val, or once problem.test"
             )
         split = split.val
+    if not isinstance(split, Split):
+        raise ProblemError(
+            "evaluate needs a split of a problem, which knows the losses",
+            got=type(split).__name__,
+            expected="problem.val or problem.test, with problem = hyperfront.supervised(...)",
+        )
     problem = split.problem
     if tuple(model.objectives) != tuple(problem.objectives):
         raise ProblemError(

@@ -171,7 +171,9 @@ def _named(plan: Architecture, m: int, target: Target) -> Hypernet:
     try:
         return KINDS[plan.kind](m, target.n, start=target.start(), sizes=target.sizes, **plan.options)
     except TypeError as error:
-        raise HyperfrontError(f"the hypernetwork {plan.kind!r} does not take these options", got=error) from None
+        raise HyperfrontError(
+            "the hypernetwork does not take these options", got=error, fix="help(hyperfront.wrap) lists them for each"
+        ) from None
 
 
 def _own(hypernet: Any, options: dict[str, Any], m: int, target: Target) -> Hypernet:

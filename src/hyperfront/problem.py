@@ -145,8 +145,11 @@ def supervised(
 
     A split is ``(x, y, ...)`` tensors, which are held on the device, or a ``DataLoader``. ``losses`` maps names to
     functions ``f(output, batch) -> scalar``; the module is called on ``inputs(batch)``, by default the first entry of
-    the batch. ``scores`` are reported beside the losses and not trained. ``scale``, ``ideal`` and ``maximise`` change
-    the units in which solvers see an objective (:class:`Units`).
+    the batch. ``scores`` are reported beside the losses and not trained.
+
+    ``scale``, ``ideal`` and ``maximise`` change the units of an objective to ``(value - ideal) / scale`` (see
+    :class:`Units`), so ``scale`` is a typical size of the value. From there on everything is in these units: what rays
+    compare, the losses of a front, ``reference``, and the limits of ``Front.select``.
 
     >>> x = torch.randn(64, 3)
     >>> problem = supervised((x, x[:, :1], x[:, 1:2]), losses={

@@ -27,6 +27,9 @@ class RunFolder:
         self.metrics, self.front = path / "metrics.jsonl", path / "front.json"
         self.last, self.best = path / "last.safetensors", path / "best.safetensors"
 
+    def __repr__(self) -> str:
+        return f"RunFolder({str(self.path)!r})"
+
     def create(self, config: dict[str, Any], environment: dict[str, Any]) -> None:
         checkpoint.write_json(self.config, config)
         checkpoint.write_json(self.environment, environment)
@@ -65,7 +68,7 @@ def read_records(path: Path) -> list[dict[str, Any]]:
     return records
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Run:
     """What :func:`hyperfront.fit` returns."""
 
@@ -75,6 +78,10 @@ class Run:
     history: list[dict[str, Any]]
     """One record for each epoch, as in ``metrics.jsonl``."""
     folder: RunFolder | None
+
+    def __repr__(self) -> str:
+        where = f" in {self.folder.path}" if self.folder else ""
+        return f"Run of {len(self.history)} epochs{where}: {self.front or 'no validation data'}"
 
 
 def load(

@@ -24,8 +24,13 @@ def main(arguments: list[str] | None = None) -> None:
 
     commands = {"demo": demo, "train": train, "evaluate": evaluate, "doctor": doctor}
     given = sys.argv[1:] if arguments is None else arguments
+    if given == ["--version"]:
+        from hyperfront import __version__
+
+        print(f"hyperfront {__version__}")  # noqa: T201
+        return
     if given and not given[0].startswith("-") and given[0] not in commands:
-        near = difflib.get_close_matches(given[0], commands, n=1, cutoff=0.4)
+        near = difflib.get_close_matches(given[0], commands, n=1, cutoff=0.6)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         _fail(f"unknown command {given[0]!r}.{hint} There are: {', '.join(commands)}.", code=2)
     warnings.showwarning = _show_warning

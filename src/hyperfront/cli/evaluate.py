@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import tyro
 
 from hyperfront.cli.output import console, show_front
-from hyperfront.errors import HyperfrontError
+from hyperfront.errors import CheckpointError, HyperfrontError
 from hyperfront.front import evaluate as measure
 from hyperfront.problem import Problem
 from hyperfront.problems import build
@@ -48,7 +48,14 @@ def evaluate(
     for file in save:
         if file.suffix.lower() not in SUFFIXES:
             raise HyperfrontError("unknown kind of file", got=file, expected="one of " + ", ".join(SUFFIXES))
-    model = load(run, target, which=which)
+    try:
+        model = load(run, target, which=which)
+    except CheckpointError as error:
+        if "no code" not in error.what:
+            raise
+        raise HyperfrontError(
+            error.what, got=error.got, fix="--target package.module:factory --problem package.module:factory"
+        ) from None
     if problem is not None:
         built = import_factory(problem)
     elif "problem" in model.record:

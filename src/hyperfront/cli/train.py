@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import time
 from collections.abc import Callable
 from functools import partial
@@ -97,6 +98,8 @@ def train(
     recipe = dataclasses.replace(recipe, **{key: value for key, value in given.items() if value is not None})
     if resume and out is None:
         raise HyperfrontError("nothing says which run to resume", fix="add --out FOLDER")
+    if out is not None and not resume and RunFolder(out).config.exists():
+        raise HyperfrontError("the folder already holds a run", got=out, fix="add --resume, or choose another --out")
     built = build(name, **_parse(arguments))
     folder = RunFolder(out or free_folder(Path("runs") / f"{name}-{solver}"))
     torch.set_num_threads(1)  # tensors this small gain nothing from more, and lose much on a busy machine
@@ -151,7 +154,10 @@ def _solver(name: str, arguments: dict[str, Any]) -> Solver:
     try:
         return SOLVERS[name](**arguments)
     except TypeError as error:
-        raise HyperfrontError(f"the solver {name!r} does not take these arguments", got=error) from None
+        known = inspect.signature(SOLVERS[name]).parameters
+        raise HyperfrontError(
+            f"the solver {name!r} does not take these arguments", got=error, expected=", ".join(known) or "none"
+        ) from None
 
 
 def _parse(arguments: tuple[str, ...]) -> dict[str, Any]:

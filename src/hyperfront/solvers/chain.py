@@ -4,7 +4,8 @@
 
 The solver sees ``l' = t(l)``. With the slopes ``s_j = dl'_j / dl_j``, the objectives' gradients are ``g'_j = s_j g_j``,
 so the Gram matrix it sees is ``s_i C_ij s_j``; and its weights ``w'`` of ``l'`` are the weights ``w_j = w'_j s_j`` of
-``l``, by the chain rule. They are scaled so that ``|w|`` sums to 1.
+``l``, by the chain rule. These are left as they are, so that a step is that of the transformed problem; ``|w'|`` sums
+to 1, also after weight transforms.
 
 A transform may remember what it saw (an average, a first value). Then the chain is not pure; what it remembers is all
 in :meth:`Chain.state`, which training keeps in its checkpoints, so that a run resumes exactly.
@@ -73,10 +74,9 @@ class Chain(Solver):
         if gram is not None:
             gram = slopes[:, :, None] * gram * slopes[:, None]
         weights, status = self.solver(seen, rays, gram)
-        weights = weights * slopes
         for transform in self.after:
-            weights = transform(weights)
-        return rescale(weights, rays).to(losses.dtype), status
+            weights = rescale(transform(weights), rays)
+        return (weights * slopes).to(losses.dtype), status
 
     def state(self) -> dict[str, Any]:
         """What the transforms remember, by their place in the chain."""
@@ -97,7 +97,7 @@ def chain(*parts: LossTransform | Solver | WeightTransform) -> Chain:
     >>> from hyperfront.solvers import LS, Clip, Normalise
     >>> solver = chain(Normalise(nadir=(1.0, 3.0)), LS(), Clip(low=0.0))
     >>> solver(torch.tensor([[1.0, 3.0]]), torch.tensor([[0.5, 0.5]]))[0]
-    tensor([[0.7500, 0.2500]])
+    tensor([[0.5000, 0.1667]])
     """
     kinds = [
         next((name for kind, name in _KINDS.items() if isinstance(part, kind)), type(part).__name__) for part in parts

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import time
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ from hyperfront.training.interrupt import ctrl_c
 from hyperfront.training.record import compare, describe, environment, units
 from hyperfront.training.settings import Settings
 from hyperfront.training.state import Position, TrainingState
-from hyperfront.training.step import Step
+from hyperfront.training.step import Step, check_solver
 
 FALLBACK_SHARE = 0.5
 """A solver that fell back on more than this share of an epoch's rays is not the solver it is named after: an error."""
@@ -65,7 +66,8 @@ def fit(
     checkpoint_every: int = 1,
     callbacks: Sequence[Callback] | None = None,
 ) -> Run:
-    """Train ``model`` on ``problem``; afterwards it holds the weights with the best validation hypervolume.
+    """Train ``model`` on ``problem``; afterwards it holds the weights with the best validation hypervolume (the last
+    ones where there are no validation data, or no reference point to measure it from).
 
     ``solver`` is EPO and ``preferences`` Dirichlet(0.2) unless said. ``optimizer`` makes an optimiser from parameters
     (Adam with ``lr`` by default). ``schedule`` is ``"cosine"`` or ``"constant"``, after ``warmup`` steps from 0, or
@@ -90,7 +92,7 @@ def fit(
         patience=patience,
         checkpoint_every=checkpoint_every,
     )
-    solver, preferences = solver or EPO(), preferences or Dirichlet()
+    solver, preferences = check_solver(solver or EPO()), preferences or Dirichlet()
     if tuple(model.objectives) != tuple(problem.objectives):
         raise ProblemError(
             "model and problem have different objectives", got=model.objectives, expected=problem.objectives
@@ -99,7 +101,12 @@ def fit(
     if steps < 1:
         raise ProblemError("the training data gives no full batch", fix="lower the batch size")
     if patience is not None and problem.reference is None:
-        raise ProblemError("patience waits for a better hypervolume, which needs a reference point", fix="reference=")
+        raise ProblemError(
+            "patience waits for a better hypervolume, which needs a reference point",
+            fix="supervised(..., reference=(...)), a number above the losses you would accept for each objective",
+        )
+    if problem.has_data and "val" in problem.sources and problem.reference is None:
+        warnings.warn("without a reference point there is no hypervolume: the last weights are kept", stacklevel=2)
     rays = layouts.rays(validation_rays, model.m) if isinstance(validation_rays, int) else validation_rays
     rays = layouts.validate(rays, model.m, model.objectives).double().cpu()
     model.to(device or model.device)

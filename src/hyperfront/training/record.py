@@ -43,7 +43,8 @@ def compare(stored: dict[str, Any], asked: dict[str, Any]) -> None:
             "the run in this folder has another configuration",
             got="; ".join(f"{key} = {asked.get(key)}" for key in different),
             expected="; ".join(f"{key} = {stored.get(key)}" for key in different),
-            fix="resume with the same settings, or start a new run in another folder",
+            fix="resume with the same settings, or start a new run in another folder"
+            + (" (a longer run is another one: its schedule depends on its length)" if "epochs" in different else ""),
         )
 
 

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from hyperfront import batches
 from hyperfront.batches import Batch
-from hyperfront.errors import LossError
+from hyperfront.errors import HyperfrontError, LossError
 from hyperfront.hypernets import inner_products
 from hyperfront.model import ParetoModel
 from hyperfront.problem import Problem, scalar
@@ -69,6 +69,7 @@ def backward(
             )
         return torch.stack([scalar(name, value) for name, value in zip(model.objectives, found)])
 
+    check_solver(solver)
     result = _backward(model, model.prepare(rays), stacked, (), split=False, solver=solver)
     model.record["convention"] = solver.convention
     if (result.status == Status.INVALID).any():
@@ -174,6 +175,13 @@ def _solve(
     weights, status = solver(torch.where(low, floor, losses.double()), rays, gram)
     floored = low.any(-1) & (status == Status.AS_NAMED)
     return weights.to(losses.dtype), torch.where(floored, Status.FLOORED, status).to(torch.uint8)
+
+
+def check_solver(solver: Solver) -> Solver:
+    """An error for a name or a class where a solver should be."""
+    if isinstance(solver, Solver):
+        return solver
+    raise HyperfrontError("this is no solver", got=repr(solver), expected="an instance, such as hyperfront.EPO()")
 
 
 def check(step: Step, rays: Tensor, batch: Batch) -> None:
