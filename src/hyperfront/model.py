@@ -92,12 +92,8 @@ class ParetoModel(nn.Module):
             ("generated", self.target.n, self.target.assembly.describe()),
             ("trained", sum(counts["trained"]), "weights directly, shared by all rays"),
             ("frozen", sum(counts["frozen"]), "weights"),
-            ("hypernetwork", own, f"parameters, {each:,.{1 if each >= 1 else 3}f} for each number that it generates"),
-            (
-                "in all",
-                trained,
-                f"parameters to train, for a target of {whole:,}: {trained / whole:,.2f} times as many",
-            ),
+            ("hypernetwork", own, f"parameters, {each:,.{1 if each >= 1 else 3}f} for each number generated"),
+            ("in all", trained, f"parameters to train, {trained / whole:,.2f} times those of the target"),
             ("BatchNorm", len(self.target.norms), f"layer(s), statistics: {self.target.batchnorm}"),
         ]
         title = f"{type(self.target.skeleton).__name__} as a function of rays over {', '.join(self.objectives)}"
