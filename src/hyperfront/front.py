@@ -206,12 +206,8 @@ def evaluate(
             expected="problem.val or problem.test, with problem = hyperfront.supervised(...)",
         )
     problem = split.problem
-    if tuple(model.objectives) != tuple(problem.objectives):
-        raise ProblemError(
-            "model and problem have different objectives", got=model.objectives, expected=problem.objectives
-        )
-    table = preferences.rays(rays, model.m) if isinstance(rays, int) else rays
-    table = preferences.validate(table, model.m, model.objectives).double().cpu()
+    problem.check_model(model)
+    table = preferences.layout(rays, model.m, model.objectives)
     losses, scores = _measure(model, split, table, batch_size)
     record = {key: value for key, value in model.record.items() if key not in ("convention", "units")}
     return Front(

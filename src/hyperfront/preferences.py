@@ -198,6 +198,11 @@ def validate(rays: Tensor | Sequence, m: int, names: Sequence[str] | None = None
     return table
 
 
+def layout(which: int | Tensor | Sequence, m: int, names: Sequence[str]) -> Tensor:
+    """Rays to evaluate at, ``[R, m]`` float64 on the CPU: those given, or that many laid out by :func:`rays`."""
+    return validate(rays(which, m) if isinstance(which, int) else which, m, names).double().cpu()
+
+
 def convert(rays: Tensor, source: Convention, to: Convention) -> Tensor:
     """Rays of one convention in another: ``inverse`` and ``direction`` are each other's reciprocals.
 

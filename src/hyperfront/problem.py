@@ -112,6 +112,13 @@ class Problem:
             raise ProblemError("the problem has no target of its own", fix="hyperfront.wrap(your_module, objectives)")
         return wrap(self.make_target(), self.objectives, **options)
 
+    def check_model(self, model: ParetoModel) -> None:
+        """An error if the model is of other objectives, or of these in another order."""
+        if model.objectives != self.objectives:
+            raise ProblemError(
+                "model and problem have different objectives", got=model.objectives, expected=self.objectives
+            )
+
     def losses(self, network: Network, batch: Batch) -> Tensor:
         """The losses ``[m]`` of one network on one batch, in the problem's units."""
         output = network(self.inputs(batch))

@@ -52,7 +52,7 @@ class RunFolder:
 
     def tensors(self, which: Literal["best", "last"]) -> dict[str, Tensor]:
         """The model's tensors in a checkpoint."""
-        return _model_tensors(checkpoint.read(self.checkpoint(which))[0])
+        return model_tensors(checkpoint.read(self.checkpoint(which))[0])
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:
@@ -116,12 +116,12 @@ def load(
             module = import_factory(target) if isinstance(target, str) else target
         if not isinstance(module, nn.Module):
             raise HyperfrontError("the target is not a module", got=type(module).__name__, expected="an nn.Module")
-        return restore(_model_tensors(tensors), model, module, hypernet).to(device)
+        return restore(model_tensors(tensors), model, module, hypernet).to(device)
     except (KeyError, TypeError) as error:
         raise CheckpointError("the checkpoint lacks a part", got=f"{file}: {error!r}") from None
 
 
-def _model_tensors(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def model_tensors(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """Without the training state, and without the prefix that tells it apart."""
     if any(name.startswith("model.") for name in tensors):
         return {name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")}

@@ -21,11 +21,10 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from hyperfront import metrics
-from hyperfront import preferences as layouts
 from hyperfront.errors import CheckpointError, LossError, ProblemError
 from hyperfront.front import evaluate
 from hyperfront.model import ParetoModel
-from hyperfront.preferences import Dirichlet, Preferences
+from hyperfront.preferences import Dirichlet, Preferences, layout
 from hyperfront.problem import Problem
 from hyperfront.runs import Run, RunFolder
 from hyperfront.solvers import EPO, Solver, Status
@@ -93,10 +92,7 @@ def fit(
         checkpoint_every=checkpoint_every,
     )
     solver, preferences = check_solver(solver or EPO()), preferences or Dirichlet()
-    if tuple(model.objectives) != tuple(problem.objectives):
-        raise ProblemError(
-            "model and problem have different objectives", got=model.objectives, expected=problem.objectives
-        )
+    problem.check_model(model)
     steps = problem.train.source.steps(batch_size)
     if steps < 1:
         raise ProblemError("the training data gives no full batch", fix="lower the batch size")
@@ -107,8 +103,7 @@ def fit(
         )
     if problem.has_data and "val" in problem.sources and problem.reference is None:
         warnings.warn("without a reference point there is no hypervolume: the last weights are kept", stacklevel=2)
-    rays = layouts.rays(validation_rays, model.m) if isinstance(validation_rays, int) else validation_rays
-    rays = layouts.validate(rays, model.m, model.objectives).double().cpu()
+    rays = layout(validation_rays, model.m, model.objectives)
     model.to(device or model.device)
     model.record = {
         **(problem.identity or {}),

@@ -12,6 +12,7 @@ from torch import Tensor
 from hyperfront import checkpoint
 from hyperfront.errors import CheckpointError
 from hyperfront.model import ParetoModel
+from hyperfront.runs import model_tensors
 from hyperfront.solvers import Stateful
 from hyperfront.training.step import Step
 
@@ -78,8 +79,7 @@ class TrainingState:
         tensors, document = checkpoint.read(path)
         if "training" not in document:
             raise CheckpointError("the checkpoint holds a model but no training state", got=path)
-        model = {n.removeprefix("model."): t for n, t in tensors.items() if n.startswith("model.")}
-        checkpoint.load_into(self.model, model)
+        checkpoint.load_into(self.model, model_tensors(tensors))
         try:
             self._restore(checkpoint.unpack(document["training"], tensors))
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
