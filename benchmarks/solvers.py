@@ -32,7 +32,7 @@ from torch.nn.functional import normalize
 
 import hyperfront as hf
 from hyperfront import metrics
-from hyperfront.problems import build, entry
+from hyperfront.problems import build, recipe
 
 PROBLEMS = {
     "fonseca": ("fonseca", {}),
@@ -121,7 +121,7 @@ def milliseconds(problem_name: str) -> dict[str, float]:
         model = problem.model(hidden=HIDDEN)
         steps[solver] = hf.Step(model, problem, SOLVERS[solver])
         optimizers[solver] = torch.optim.Adam(model.parameters(), lr=LR)
-    preferences = hf.Dirichlet(entry(name).recipe.alpha)
+    preferences = hf.Dirichlet(recipe(name).alpha)
     for _, solver in itertools.product(range(ROUNDS), SOLVERS):
         rays = preferences.sample(STEPS * RAYS_PER_STEP, problem.m, generator).float().split(RAYS_PER_STEP)
         start = time.perf_counter()
@@ -177,7 +177,7 @@ def main() -> None:
     with ProcessPoolExecutor(options.jobs) as pool:
         print("| problem | solver | HV | whole | kept | largest distance | ms |\n|---|---|---|---|---|---|---|")
         for problem in options.problems:
-            alpha = entry(PROBLEMS[problem][0]).recipe.alpha
+            alpha = recipe(PROBLEMS[problem][0]).alpha
             settings = dict.fromkeys(SOLVERS, (LR, alpha))
             settings[TUNED] = best_of_grid(pool, problem, options.steps)
             tasks = [

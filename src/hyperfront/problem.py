@@ -17,7 +17,7 @@ from hyperfront.batches import Batch
 from hyperfront.errors import LossError, ProblemError
 from hyperfront.measures import Measure, as_measure
 from hyperfront.model import ParetoModel, check_objectives, wrap
-from hyperfront.sources import NoData, Source, as_source
+from hyperfront.sources import Augmentation, Deferred, NoData, Source, as_sources
 from hyperfront.target import Network
 
 
@@ -144,15 +144,20 @@ def supervised(
     reference: Sequence[float] | None = None,
     scores: Mapping[str, Measure | Callable[[Any, Batch], Tensor]] | None = None,
     inputs: Callable[[Batch], Batch] | None = None,
+    augment: Augmentation | None = None,
     scale: Mapping[str, float] | None = None,
     ideal: Mapping[str, float] | None = None,
     maximise: Sequence[str] = (),
+    identity: Mapping[str, Any] | None = None,
+    make_target: Callable[[], nn.Module] | None = None,
 ) -> Problem:
     """A problem with data.
 
     A split is ``(x, y, ...)`` tensors, which are held on the device, or a ``DataLoader``. ``losses`` maps names to
     functions ``f(output, batch) -> scalar``; the module is called on ``inputs(batch)``, by default the first entry of
-    the batch. ``scores`` are reported beside the losses and not trained.
+    the batch. ``scores`` are reported beside the losses and not trained. ``augment`` changes training batches (see
+    :class:`hyperfront.sources.Augmentation`). ``train`` may also be a function that loads all three splits when they
+    are first needed, as ``{"train": ..., "val": ..., "test": ...}``.
 
     ``scale``, ``ideal`` and ``maximise`` change the units of an objective to ``(value - ideal) / scale`` (see
     :class:`Units`), so ``scale`` is a typical size of the value. From there on everything is in these units: what rays
@@ -168,15 +173,18 @@ def supervised(
     objectives = check_objectives(tuple(losses))
     if taken := [name for name in scores or {} if name in objectives]:
         raise ProblemError("a score has the name of a loss", got=taken[0], fix="give it another name")
-    given = {"train": train, "val": val, "test": test}
+    given = {name: data for name, data in {"train": train, "val": val, "test": test}.items() if data is not None}
+    deferred = callable(train) and not isinstance(train, Tensor)
     return Problem(
         objectives=objectives,
         reference=check_reference(reference, objectives),
         units=_units(objectives, scale, ideal, maximise),
         measures={name: as_measure(f) for name, f in losses.items()},
         scores={name: as_measure(f) for name, f in (scores or {}).items()},
-        sources={name: as_source(data) for name, data in given.items() if data is not None},
+        sources=Deferred(train, ("train", "val", "test"), augment) if deferred else as_sources(given, augment),
         inputs=inputs or _first,
+        identity=identity,
+        make_target=make_target,
     )
 
 

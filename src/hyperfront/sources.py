@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -33,14 +33,29 @@ class Source(Protocol):
         ...
 
 
+class Augmentation(Protocol):
+    """A random change of training batches, with the random numbers drawn apart from it.
+
+    Drawn on the CPU for a whole epoch, they are the same on every device, and a captured step only has to apply them.
+    """
+
+    def draw(self, rows: int, generator: torch.Generator) -> Tensor:
+        """Random numbers ``[rows, ...]`` for that many rows, on the CPU."""
+        ...
+
+    def __call__(self, batch: Batch, numbers: Tensor) -> Batch:
+        """The batch ``[B, ...]`` changed as its numbers ``[B, ...]`` say, wherever they are."""
+        ...
+
+
 class TensorSource:
     """Tensors ``[N, ...]`` in memory; moved to the device once, shuffled there by a permutation drawn on the CPU."""
 
     exact = True
 
-    def __init__(self, data: Batch):
+    def __init__(self, data: Batch, augment: Augmentation | None = None):
         refuse_lists(data, "shuffled")
-        self.data, self.rows = data, rows(data)
+        self.data, self.rows, self.augment = data, rows(data), augment
         if not self.rows:
             raise ProblemError("a split has no rows")
 
@@ -51,18 +66,31 @@ class TensorSource:
             )
         return self.rows // batch_size
 
-    def _on(self, device: torch.device) -> Batch:
+    def on(self, device: torch.device) -> Batch:
+        """The data, moved to the device at the first call."""
         if any(tensor.device != device for tensor in tensors(self.data)):
             self.data = to_device(self.data, device)
         return self.data
 
+    def draw(self, batch_size: int, generator: torch.Generator) -> tuple[Tensor, ...]:
+        """What an epoch needs of randomness, on the CPU: rows ``[steps, B]`` and numbers of the augmentation."""
+        steps = self.steps(batch_size)
+        order = torch.randperm(self.rows, generator=generator)[: steps * batch_size]
+        drawn = (order, self.augment.draw(len(order), generator)) if self.augment else (order,)
+        return tuple(tensor.view(steps, batch_size, *tensor.shape[1:]) for tensor in drawn)
+
+    def batch(self, drawn: Sequence[Tensor], device: torch.device) -> Batch:
+        """The training batch for one step of what was drawn."""
+        batch = take(self.on(device), drawn[0])
+        return self.augment(batch, drawn[1]) if self.augment else batch
+
     def epoch(self, batch_size: int, generator: torch.Generator, device: torch.device, skip: int) -> Iterator[Batch]:
-        data, order = self._on(device), torch.randperm(self.rows, generator=generator).to(device)
+        drawn = [tensor.to(device) for tensor in self.draw(batch_size, generator)]
         for step in range(skip, self.steps(batch_size)):
-            yield take(data, order[step * batch_size : (step + 1) * batch_size])
+            yield self.batch([tensor[step] for tensor in drawn], device)
 
     def batches(self, batch_size: int, device: torch.device) -> Iterator[Batch]:
-        data = self._on(device)
+        data = self.on(device)
         for start in range(0, self.rows, batch_size):
             yield row_range(data, start, start + batch_size)
 
@@ -116,6 +144,43 @@ class NoData:
 
     def batches(self, batch_size: int, device: torch.device) -> Iterator[Batch]:
         yield ()
+
+
+class Deferred(Mapping[str, Source]):
+    """The splits of a problem by name, loaded all together when one of them is first asked for.
+
+    So a built-in problem can be named, and a model of it loaded, where its data are not.
+    """
+
+    def __init__(self, load: Callable[[], Mapping[str, Any]], names: Sequence[str], augment: Augmentation | None):
+        self._load, self._names, self._augment = load, tuple(names), augment
+        self._loaded: dict[str, Source] = {}
+
+    def __getitem__(self, name: str) -> Source:
+        if name not in self._names:
+            raise KeyError(name)
+        if not self._loaded:
+            self._loaded = as_sources(self._load(), self._augment)
+        return self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def as_sources(splits: Mapping[str, Any], augment: Augmentation | None = None) -> dict[str, Source]:
+    """A source for each split; the training split is augmented."""
+    sources = {name: as_source(data) for name, data in splits.items()}
+    if augment is not None:
+        train = sources["train"]
+        if not isinstance(train, TensorSource):
+            raise ProblemError(
+                "only data held as tensors can be augmented", got=type(train).__name__, fix="augment in the loader"
+            )
+        sources["train"] = TensorSource(train.data, augment)
+    return sources
 
 
 def as_source(data: Any) -> Source:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import itertools
 import time
 from collections.abc import Callable
 from functools import partial
@@ -15,8 +16,11 @@ import tyro
 
 from hyperfront.cli.output import console, draw, free_folder, list_files, show_front
 from hyperfront.errors import HyperfrontError, unknown_name
+from hyperfront.model import ParetoModel
 from hyperfront.preferences import Dirichlet
-from hyperfront.problems import PROBLEMS, build, entry
+from hyperfront.problem import Problem
+from hyperfront.problems import PROBLEMS, build, entry, recipe
+from hyperfront.problems.recipe import Recipe
 from hyperfront.runs import Run, RunFolder
 from hyperfront.solvers import COSMOS, EPO, LS, MGDA, PBI, PMTL, HVMax, SmoothTchebycheff, Solver, Tchebycheff
 from hyperfront.training import Progress, fit
@@ -34,7 +38,7 @@ SOLVERS: dict[str, Callable[..., Solver]] = {
     "mgda": MGDA,
 }
 _PROBLEMS = "\n".join(f"{name}: {known.summary}" for name, known in PROBLEMS.items())
-_FROM_RECIPE = "(from the recipe)"
+_FROM_RECIPE = "(from the preset)"
 Arguments = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE ...", help_behavior_hint="")]
 Number = Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint=_FROM_RECIPE)]
 Real = Annotated[float | None, tyro.conf.arg(metavar="X", help_behavior_hint=_FROM_RECIPE)]
@@ -44,30 +48,37 @@ def train(
     problem: Annotated[str, tyro.conf.arg(metavar="PROBLEM", help=f"What to train on:\n{_PROBLEMS}")],
     /,
     *,
+    preset: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="(the first)")] = None,
     solver: Annotated[str, tyro.conf.arg(metavar="NAME")] = "epo",
     arguments: Arguments = (),
     solver_arguments: Arguments = (),
     epochs: Number = None,
+    batch_size: Number = None,
     rays_per_step: Number = None,
     lr: Real = None,
     alpha: Real = None,
     hidden: Number = None,
     rays: Number = None,
     seed: int = 0,
+    device: Annotated[str, tyro.conf.arg(metavar="NAME")] = "auto",
+    data_dir: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")] = None,
     out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")] = None,
     resume: bool = False,
     dry_run: bool = False,
 ) -> None:
     """Train a Pareto hypernetwork on a built-in problem, print its front and write a run folder.
 
-    Settings that are not given come from the problem's own recipe. Examples:
+    Settings that are not given come from a preset of the problem: for those with data, quick (minutes on two cores),
+    smoke (seconds), paper (the paper's settings) or best (ours). Examples:
         hyperfront train zdt2
+        hyperfront train multi-fashion-mnist --preset best --device cuda
         hyperfront train dtlz2 --arguments m=4 --epochs 100
         hyperfront train fonseca --solver stch --solver-arguments temperature=0.02
         hyperfront train fonseca --solver ls --out runs/ls
         hyperfront train fonseca --solver ls --out runs/ls --resume
 
     Args:
+        preset: Where settings that are not given come from.
         solver: How losses are weighed. The ray fixes the point of the front where the r_j l_j are equal (epo,
             tchebycheff, stch), or the direction of the losses (pbi, cosmos, pmtl, hvmax), or it is the loss weights
             (ls), or nothing (mgda).
@@ -75,41 +86,46 @@ def train(
         solver_arguments: Arguments of the solver, such as temperature=0.02 (stch), penalty=5 (pbi), weight=5 (cosmos),
             cosine=5 (hvmax) or tolerance=1e-4 (epo).
         epochs: Passes over the data; for a problem without data, 100 steps each.
+        batch_size: Rows of each step, split among its rays.
         rays_per_step: Rays drawn for each step.
-        lr: Learning rate of Adam, falling along a cosine.
+        lr: Learning rate of Adam, at its highest.
         alpha: Concentration of the Dirichlet distribution that rays are drawn from.
         hidden: Width of the hypernetwork.
         rays: Rays to evaluate at.
         seed: Seed of everything random.
+        device: cpu, cuda, or auto: a GPU for problems with data, if there is one.
+        data_dir: Folder with the data; by default HYPERFRONT_DATA, else they are fetched into a cache.
         out: Run folder; by default a new one below runs/.
         resume: Continue the run in --out where it stopped.
         dry_run: Print settings, sizes and the time to expect, and stop.
     """
     name, made = problem, _solver(solver, _parse(solver_arguments))
-    recipe = entry(name).recipe
+    settings = recipe(name, preset)
     given: dict[str, Any] = {
         "epochs": epochs,
+        "batch_size": batch_size,
         "rays_per_step": rays_per_step,
         "lr": lr,
         "alpha": alpha,
-        "hidden": hidden,
         "evaluation_rays": rays,
+        "model": None if hidden is None else {**settings.model, "hidden": hidden},
+        "arguments": {**settings.arguments, **_parse(arguments)},
     }
-    recipe = dataclasses.replace(recipe, **{key: value for key, value in given.items() if value is not None})
+    settings = dataclasses.replace(settings, **{key: value for key, value in given.items() if value is not None})
     if resume and out is None:
         raise HyperfrontError("nothing says which run to resume", fix="add --out FOLDER")
     if out is not None and not resume and RunFolder(out).config.exists():
         raise HyperfrontError("the folder already holds a run", got=out, fix="add --resume, or choose another --out")
-    built = build(name, **_parse(arguments))
+    built = build(name, **settings.arguments, **({} if data_dir is None else {"data_dir": data_dir}))
     folder = RunFolder(out or free_folder(Path("runs") / f"{name}-{solver}"))
     torch.set_num_threads(1)  # tensors this small gain nothing from more, and lose much on a busy machine
 
     torch.manual_seed(seed)
-    model = built.model(hidden=recipe.hidden)
+    model = built.model(**settings.model).to(_device(device, built))
     console.print(f"[bold]{name}[/bold]  {entry(name).summary}")
     console.print(model.summary(), style="dim")
     if dry_run:
-        _dry_run(recipe, model, built, made)
+        _dry_run(settings, model, built, made)
         return
     start = time.perf_counter()
     try:
@@ -117,14 +133,18 @@ def train(
             model,
             built,
             solver=made,
-            preferences=Dirichlet(recipe.alpha),
-            epochs=recipe.epochs,
-            rays_per_step=recipe.rays_per_step,
-            lr=recipe.lr,
+            preferences=Dirichlet(settings.alpha),
+            epochs=settings.epochs,
+            rays_per_step=settings.rays_per_step,
+            batch_size=settings.batch_size,
+            lr=settings.lr,
+            schedule=settings.schedule,
+            warmup=settings.warmup,
             seed=seed,
             out=folder.path,
             resume=resume,
-            validation_rays=recipe.evaluation_rays,
+            validate_every=settings.validate_every,
+            validation_rays=settings.evaluation_rays,
             callbacks=[Progress()],
         )
     except KeyboardInterrupt as stop:
@@ -179,17 +199,29 @@ def _number(text: str) -> int | float | str:
     return text
 
 
-def _dry_run(recipe: Any, model: Any, problem: Any, solver: Solver) -> None:
+def _device(name: str, problem: Problem) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if problem.has_data and torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise HyperfrontError("no such device", got=name, expected="cpu, cuda or auto") from error
+    return device
+
+
+def _dry_run(recipe: Recipe, model: ParetoModel, problem: Problem, solver: Solver) -> None:
     for key, value in dataclasses.asdict(recipe).items():
         console.print(f"  {key:<16}{value}")
-    steps = problem.train.source.steps(256)
+    steps = problem.train.source.steps(recipe.batch_size)
     step, rays = Step(model, problem, solver), Dirichlet(recipe.alpha)
     generator = torch.Generator().manual_seed(0)
+    batches = problem.train.source.epoch(recipe.batch_size, generator, model.device, 0)
     times = [time.perf_counter()]
-    for _ in range(11):  # the first one warms up
-        step(rays.sample(recipe.rays_per_step, problem.m, generator).to(next(model.parameters())), ())
+    for batch in itertools.islice(batches, 11):  # the first one warms up
+        step(rays.sample(recipe.rays_per_step, problem.m, generator).to(next(model.parameters())), batch)
         times.append(time.perf_counter())
-    each = (times[-1] - times[1]) / 10
+    each = (times[-1] - times[1]) / (len(times) - 2)
     floats = 4 * sum(p.numel() for p in model.parameters()) + 2 * recipe.rays_per_step * problem.m * model.target.n
     console.print(f"  {'memory':<16}about {4 * floats / 2**20:.0f} MiB for parameters, optimiser and gradients")
     console.print(f"  {'time':<16}about {each * steps:.1f} s an epoch, {each * steps * recipe.epochs:.0f} s in all")

@@ -2,48 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from hyperfront.errors import HyperfrontError, unknown_name
 from hyperfront.problem import Problem
 from hyperfront.problems import toys
+from hyperfront.problems.recipe import Entry, Recipe
 
-
-@dataclass(frozen=True)
-class Recipe:
-    """Settings for training PHN-EPO on a built-in problem; an epoch of an analytic problem has 100 steps."""
-
-    epochs: int = 30
-    rays_per_step: int = 16
-    lr: float = 1e-3
-    alpha: float = 0.2
-    hidden: int = 100
-    evaluation_rays: int = 25
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A built-in problem."""
-
-    make: Callable[..., Problem]
-    summary: str
-    recipe: Recipe = field(default_factory=Recipe)
-
+TOY = Recipe(rays_per_step=16)
 
 PROBLEMS: dict[str, Entry] = {
-    "fonseca": Entry(toys.fonseca, "two Gaussian wells, concave front; arguments: variables=100"),
-    "vlmop2": Entry(toys.vlmop2, "the same in the box [-2, 2]^d; arguments: variables=2"),
-    "zdt1": Entry(toys.zdt1, "convex front; arguments: variables=30"),
-    "zdt2": Entry(toys.zdt2, "concave front; arguments: variables=30"),
-    "zdt3": Entry(toys.zdt3, "front in five pieces; arguments: variables=30"),
+    "fonseca": Entry(toys.fonseca, "two Gaussian wells, concave front; arguments: variables=100", {"best": TOY}),
+    "vlmop2": Entry(toys.vlmop2, "the same in the box [-2, 2]^d; arguments: variables=2", {"best": TOY}),
+    "zdt1": Entry(toys.zdt1, "convex front; arguments: variables=30", {"best": TOY}),
+    "zdt2": Entry(toys.zdt2, "concave front; arguments: variables=30", {"best": TOY}),
+    "zdt3": Entry(toys.zdt3, "front in five pieces; arguments: variables=30", {"best": TOY}),
     "dtlz2": Entry(
         toys.dtlz2,
         "the unit sphere, any number of objectives; arguments: m=3 distance_variables=10",
-        Recipe(epochs=60, rays_per_step=64, alpha=1.0, evaluation_rays=45),
+        {"best": Recipe(epochs=60, rays_per_step=64, alpha=1.0, evaluation_rays=45)},
     ),
-    "problem2": Entry(toys.problem2, "Problem 2 of Evtushenko & Posypkin, concave front"),
+    "problem2": Entry(toys.problem2, "Problem 2 of Evtushenko & Posypkin, concave front", {"best": TOY}),
 }
 
 
@@ -52,6 +31,14 @@ def entry(name: str) -> Entry:
     if name not in PROBLEMS:
         raise unknown_name("problem", name, PROBLEMS)
     return PROBLEMS[name]
+
+
+def recipe(name: str, preset: str | None = None) -> Recipe:
+    """The preset of a built-in problem; by default its first."""
+    presets = entry(name).presets
+    if preset is not None and preset not in presets:
+        raise unknown_name(f"preset of {name}", preset, presets)
+    return presets[preset or next(iter(presets))]
 
 
 def build(name: str, **arguments: Any) -> Problem:
