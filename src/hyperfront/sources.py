@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 import torch
@@ -139,6 +139,12 @@ class NoData:
     def steps(self, batch_size: int) -> int:
         return self.steps_per_epoch
 
+    def draw(self, batch_size: int, generator: torch.Generator) -> tuple[Tensor, ...]:
+        return ()
+
+    def batch(self, drawn: Sequence[Tensor], device: torch.device) -> Batch:
+        return ()
+
     def epoch(self, batch_size: int, generator: torch.Generator, device: torch.device, skip: int) -> Iterator[Batch]:
         yield from ((),) * (self.steps_per_epoch - skip)
 
@@ -168,6 +174,11 @@ class Deferred(Mapping[str, Source]):
 
     def __len__(self) -> int:
         return len(self._names)
+
+
+def resident(source: Source) -> TypeGuard[TensorSource | NoData]:
+    """Whether all that an epoch needs is on the device and drawn beforehand, so that its steps can be captured."""
+    return isinstance(source, TensorSource | NoData)
 
 
 def as_sources(splits: Mapping[str, Any], augment: Augmentation | None = None) -> dict[str, Source]:

@@ -200,9 +200,14 @@ class Target(nn.Module):
             return self.batching == "vmap"
         slow = _LOOP_ALWAYS + (_LOOP_ON_CPU if theta.device.type == "cpu" else ())
         running = self.batchnorm == "shared" and self.training  # running averages are updated in place
-        return not (
-            len(theta) == 1 or self._vmap_fails or running or any(isinstance(m, slow) for m in self.skeleton.modules())
-        )
+        return not (len(theta) == 1 or self._vmap_fails or running or self._has(slow))
+
+    def vectorises(self, device: torch.device) -> bool:
+        """Whether the backward passes of several objectives are better taken at once, under vmap."""
+        return device.type == "cuda" and self.batching != "loop" and not self._has(_LOOP_ALWAYS + _LOOP_ON_CPU)
+
+    def _has(self, kinds: tuple[type[nn.Module], ...]) -> bool:
+        return any(isinstance(layer, kinds) for layer in self.skeleton.modules())
 
     # ---- BatchNorm -------------------------------------------------------------------------------------------
 
@@ -324,7 +329,7 @@ def _stack(results: list[Any]) -> Any:
     """What the rays returned, with a new first dimension; things that are not tensors must be the same for all."""
     first = results[0]
     if isinstance(first, Tensor):
-        return torch.stack(results)
+        return first.unsqueeze(0) if len(results) == 1 else torch.stack(results)  # one ray: a view
     if isinstance(first, dict):
         return {key: _stack([result[key] for result in results]) for key in first}
     if isinstance(first, tuple | list):

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from hyperfront.kernels import on_gpu
+
 BLOCK = 2**20
 
 
-def inner_products(rows: Sequence[Tensor]) -> Tensor:
+def inner_products(rows: Sequence[Tensor] | Tensor) -> Tensor:
     """``<g_i, g_j>`` as ``[R, m, m]`` in float64, of ``m`` gradients ``g_j [R, n]``.
 
     Products of float32 numbers are exact in float64, and tiny differences between them decide between the vertices of
@@ -21,6 +23,10 @@ def inner_products(rows: Sequence[Tensor]) -> Tensor:
              [ 1., 10.]]], dtype=torch.float64)
     """
     count, n = rows[0].shape
+    if on_gpu(rows[0]) and len(rows) * rows[0].numel() <= 8 * BLOCK:
+        from hyperfront.kernels.gram_cuda import gram_cuda  # needs Triton
+
+        return gram_cuda(rows if isinstance(rows, Tensor) else torch.stack(list(rows)))
     gram = torch.zeros(count, len(rows), len(rows), dtype=torch.float64, device=rows[0].device)
     step = max(1, BLOCK // count)
     for start in range(0, n, step):

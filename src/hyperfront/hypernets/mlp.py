@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from hyperfront.errors import HyperfrontError
 from hyperfront.hypernets.base import Hypernet
 from hyperfront.hypernets.inner import inner_products
+from hyperfront.kernels import on_gpu
 from hyperfront.preferences import das_dennis
 
 RESIDUAL_SCALE = 0.1
@@ -87,15 +88,25 @@ class MLPHypernet(Hypernet):
     def options(self) -> dict[str, Any]:
         return {"hidden": self.hidden, "initialisation": self.initialisation}
 
+    def _encode(self, rays: Tensor) -> Tensor:
+        if self.initialisation == "plain":
+            return rays
+        return torch.cat([(math.pi / 2 * rays).cos(), (math.pi / 2 * rays).sin()], dim=-1)
+
     def _activations(self, rays: Tensor) -> list[Tensor]:
         """The input of every layer: ``[e(r), h1, h2, z]``."""
-        if self.initialisation == "residual":
-            rays = torch.cat([(math.pi / 2 * rays).cos(), (math.pi / 2 * rays).sin()], dim=-1)
+        rays = self._encode(rays)
         h1 = torch.relu(self.first(rays))
         h2 = torch.relu(self.second(h1))
         return [rays, h1, h2, self.third(h2)]
 
     def forward(self, rays: Tensor) -> Tensor:
+        layers = [t for layer in (self.first, self.second, self.third) for t in (layer.weight, layer.bias)]
+        if on_gpu(rays, *layers):
+            from hyperfront.kernels.trunk_cuda import fits, trunk_cuda  # needs Triton
+
+            if fits(rays, layers):
+                return self.heads(trunk_cuda(self._encode(rays), *layers))
         return self.heads(self._activations(rays)[-1])
 
     @torch.no_grad()

@@ -45,6 +45,13 @@ class Solver(ABC):
     @abstractmethod
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]: ...
 
+    def lifted(self, losses: Tensor, rays: Tensor, gram: Tensor | None, floor: Tensor) -> tuple[Tensor, Tensor]:
+        """The same with losses between 0 and ``floor [m]`` lifted to it, which the status tells."""
+        low = (losses >= 0) & (losses < floor)
+        weights, status = self(torch.where(low, floor, losses.double()), rays, gram)
+        floored = low.any(-1) & (status == Status.AS_NAMED)
+        return weights, status.masked_fill(floored, Status.FLOORED)
+
 
 def check_shapes(solver: Solver, losses: Tensor, rays: Tensor) -> None:
     """An error, unless there are a loss and a ray's entry for each of at least two objectives."""
@@ -87,4 +94,4 @@ def rescale(weights: Tensor, otherwise: Tensor) -> Tensor:
 
 def named(valid: Tensor) -> Tensor:
     """The status ``[R]`` of a solver that never falls back: as named where ``valid``, else invalid."""
-    return torch.where(valid, int(Status.AS_NAMED), int(Status.INVALID)).to(torch.uint8)
+    return valid.logical_not().view(torch.uint8) * int(Status.INVALID)

@@ -31,6 +31,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from hyperfront.kernels import on_gpu
 from hyperfront.solvers.base import Solver, Status, check_gram
 from hyperfront.solvers.linprog import maximise, maximise_or_relax
 from hyperfront.solvers.minnorm import min_norm
@@ -80,6 +81,13 @@ class EPO(Solver):
                 alpha, status = _many(logs, share, gram, self.tolerance, status)
         weights = torch.where(valid[:, None], alpha.to(losses.dtype), rays.to(losses.dtype))
         return weights, status.masked_fill(~valid, Status.INVALID).to(torch.uint8)
+
+    def lifted(self, losses: Tensor, rays: Tensor, gram: Tensor | None, floor: Tensor) -> tuple[Tensor, Tensor]:
+        if not on_gpu(losses):
+            return super().lifted(losses, rays, gram, floor)
+        from hyperfront.kernels.epo_triton import epo  # needs Triton
+
+        return epo(losses.detach(), rays, check_gram(self, losses, rays, gram), floor, self.tolerance)
 
 
 def two_objectives(logs: Tensor, rays: Tensor, gram: Tensor, tolerance: float) -> Tensor:

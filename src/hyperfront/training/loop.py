@@ -29,6 +29,7 @@ from hyperfront.problem import Problem
 from hyperfront.runs import Run, RunFolder
 from hyperfront.solvers import EPO, Solver, Status
 from hyperfront.training.callbacks import Callback, JsonLines, Progress
+from hyperfront.training.engines import Engine, make_engine
 from hyperfront.training.epochs import Epochs
 from hyperfront.training.interrupt import ctrl_c
 from hyperfront.training.record import compare, describe, environment, units
@@ -59,6 +60,7 @@ def fit(
     out: str | Path | None = None,
     resume: bool = False,
     device: str | torch.device | None = None,
+    engine: str = "auto",
     validate_every: int = 1,
     validation_rays: int | Tensor | Sequence = 25,
     patience: int | None = None,
@@ -71,7 +73,9 @@ def fit(
     ``solver`` is EPO and ``preferences`` Dirichlet(0.2) unless said. ``optimizer`` makes an optimiser from parameters
     (Adam with ``lr`` by default). ``schedule`` is ``"cosine"`` or ``"constant"``, after ``warmup`` steps from 0, or
     makes a scheduler from the optimiser; it is stepped after every step. A batch is split among the rays of a step, or
-    with ``share_batch`` seen by all. ``patience`` validations without a better hypervolume end the run.
+    with ``share_batch`` seen by all. ``engine`` says how steps are run (:mod:`hyperfront.training.engines`), with the
+    same numbers: ``"auto"``, ``"eager"``, ``"compiled"`` or ``"graph"``. ``patience`` validations without a better
+    hypervolume end the run.
 
     With ``out``, the folder holds ``config.json`` and ``environment.json`` (before the first step), ``metrics.jsonl``,
     ``last.safetensors`` and ``best.safetensors``, and at the end ``front.json``; ``resume=True`` goes on there exactly.
@@ -141,7 +145,7 @@ def fit(
         if folder and not folder.config.exists():
             folder.create(config, environment(model.device))
         best = _best_so_far(folder, state)
-        history = _train(train, folder, callbacks, rays, steps, best)
+        history = _train(train, make_engine(engine, train), folder, callbacks, rays, best)
     if best:
         model.load_state_dict(best)
     model.eval()
@@ -153,15 +157,15 @@ def fit(
 
 def _train(
     train: Epochs,
+    engine: Engine,
     folder: RunFolder | None,
     callbacks: Sequence[Callback],
     rays: Tensor,
-    steps: int,
     best: dict[str, Tensor],
 ) -> list[dict[str, Any]]:
     """Epochs until the end, each with its validation, checkpoint and record; ``best`` is kept up to date."""
     state, problem, settings = train.state, train.problem, train.settings
-    position, model = state.position, train.model
+    position, model, steps = state.position, train.model, train.length
     history = [record for record in (folder.records() if folder else []) if record["epoch"] <= position.epoch]
 
     def done() -> bool:
@@ -178,7 +182,7 @@ def _train(
         try:
             while not done():
                 start = time.perf_counter()
-                train.run(position.epoch, goes_on)
+                engine.run(position.epoch, goes_on)
                 if position.step < steps and request.made:
                     raise KeyboardInterrupt(_saved(state, folder, train.source.exact))
                 record = _record(state, steps, time.perf_counter() - start)

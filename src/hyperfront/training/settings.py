@@ -12,6 +12,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler, ReduceLROnPlateau
 
 from hyperfront.errors import HyperfrontError
+from hyperfront.training.adam import Adam
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,11 @@ class Settings:
             )
 
     def make_optimizer(self, parameters: Iterable[nn.Parameter]) -> Optimizer:
-        made = self.optimizer(parameters) if self.optimizer else torch.optim.Adam(parameters, lr=self.lr)
+        parameters = list(parameters)
+        made = self.optimizer(parameters) if self.optimizer else Adam(parameters, lr=self.lr)
+        for group in made.param_groups if parameters[0].is_cuda else ():
+            if "capturable" in group:
+                group["capturable"] = True  # in every engine, so that all take the same steps
         if isinstance(made, torch.optim.LBFGS):
             raise HyperfrontError(
                 "fit takes one step for each batch, and LBFGS evaluates it several times",

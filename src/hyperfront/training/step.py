@@ -12,7 +12,7 @@ So EPO costs ``m`` backward passes through the *target* and one through the hype
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -28,6 +28,10 @@ from hyperfront.target import Network
 
 FLOOR = 1e-8
 """A loss below this share of its running mean is lifted to it, where the solver needs positive losses."""
+
+
+SMALL = 2**24
+"""Gradients of the objectives that have no more entries than this, all together, may be computed in one pass."""
 
 
 class StepResult(NamedTuple):
@@ -70,7 +74,8 @@ def backward(
         return torch.stack([scalar(name, value) for name, value in zip(model.objectives, found)])
 
     check_solver(solver)
-    result = _backward(model, model.prepare(rays), stacked, (), split=False, solver=solver)
+    rays = model.prepare(rays)
+    result = _backward(model, rays, lambda leaf: model.target.map(stacked, leaf, rays, (), split=False), solver=solver)
     model.record["convention"] = solver.convention
     if (result.status == Status.INVALID).any():
         check_losses(result.losses, model.objectives, solver, where="in this step")
@@ -87,52 +92,52 @@ class Step:
     def __init__(self, model: ParetoModel, problem: Problem, solver: Solver, *, share_batch: bool = False):
         self.model, self.problem, self.solver = model, problem, solver
         self.split = problem.has_data and not share_batch
+        self.losses: Callable[[Tensor, Tensor, Batch], Tensor] = self._losses
+        """The losses ``[R, m]`` at ``theta [R, n]``, rays and a batch; an engine may put a compiled one here."""
         self.mean = torch.zeros(problem.m, dtype=torch.float64, device=model.device)
         """Running mean ``[m]`` of the losses, the scale for :data:`FLOOR`; 0 before the first step."""
 
     def __call__(self, rays: Tensor, batch: Batch) -> StepResult:
         batch = batches.split(batch, len(rays)) if self.split else batch
         result = _backward(
-            self.model, rays, self.problem.losses, batch, split=self.split, solver=self.solver, floor=FLOOR * self.mean
+            self.model, rays, lambda leaf: self.losses(leaf, rays, batch), solver=self.solver, mean=self.mean
         )
-        now = result.losses.detach().double().mean(0)
-        self.mean = torch.where(self.mean > 0, 0.99 * self.mean + 0.01 * now, now)
+        if self.solver.positive:
+            now = result.losses.double().mean(0)
+            self.mean.lerp_(now, torch.where(self.mean > 0, 0.01, 1.0).double())  # in place: a graph holds on to it
         return result
+
+    def _losses(self, theta: Tensor, rays: Tensor, batch: Batch) -> Tensor:
+        return self.model.target.map(self.problem.losses, theta, rays, batch, split=self.split)
 
 
 def _backward(
     model: ParetoModel,
     rays: Tensor,
-    function: Callable[[Network, Batch], Tensor],
-    batch: Batch,
+    measure: Callable[[Tensor], Tensor],
     *,
-    split: bool,
     solver: Solver,
-    floor: Tensor | None = None,
+    mean: Tensor | None = None,
 ) -> StepResult:
     theta = model.hypernet(rays)
     leaf = theta.detach().requires_grad_()
-    losses = model.target.map(function, leaf, rays, batch, split=split)
+    losses = measure(leaf)
     shared = [p for p in model.target.parameters() if p.requires_grad]  # trained directly, the same for all rays
     wanted = [leaf, *shared]
 
     if not solver.needs_gram:
-        weights, status = _solve(solver, losses.detach(), rays, None, floor)
-        gradients = torch.autograd.grad((weights * losses).sum() / len(rays), wanted, materialize_grads=True)
+        weights, status = _solve(solver, losses.detach(), rays, None, mean)
+        gradients = torch.autograd.grad(losses, wanted, weights / len(rays), materialize_grads=True)
     elif len(rays) == 1:  # the m passes give the gradients of the shared parameters too
-        passes = _passes(losses, wanted, keep=False)
-        gram = _gram(model, solver, rays, [found[0] for found in passes])
-        weights, status = _solve(solver, losses.detach(), rays, gram, floor)
-        rows = list(zip(*passes))
-        del passes  # so that each parameter's m gradients go when their sum is made
-        gradients = [_combine(weights[0], rows.pop(0)) for _ in wanted]
+        passes = _passes(model, losses, wanted, keep=False)
+        weights, status = _solve(solver, losses.detach(), rays, _gram(model, solver, rays, passes[0]), mean)
+        gradients = [_combine(weights[0], passes.pop(0)) for _ in wanted]  # whose m gradients go then
     else:  # they give those of each ray's theta, since no loss depends on another's; the shared ones need a pass more
-        rows = [found[0] for found in _passes(losses, [leaf], keep=bool(shared))]  # m times [R, n]
-        weights, status = _solve(solver, losses.detach(), rays, _gram(model, solver, rays, rows), floor)
-        gradients = [_combine(weights.T[:, :, None] / len(rays), rows)]
+        rows = _passes(model, losses, [leaf], keep=bool(shared))[0]  # m times [R, n]
+        weights, status = _solve(solver, losses.detach(), rays, _gram(model, solver, rays, rows), mean)
+        gradients = [_combine(weights.T / len(rays), rows)]
         if shared:
-            total = (weights * losses).sum() / len(rays)
-            gradients += torch.autograd.grad(total, shared, materialize_grads=True)
+            gradients += torch.autograd.grad(losses, shared, weights / len(rays), materialize_grads=True)
 
     theta.backward(gradients[0])
     for parameter, gradient in zip(shared, gradients[1:]):
@@ -140,20 +145,30 @@ def _backward(
     return StepResult(losses.detach(), weights, status)
 
 
-def _passes(losses: Tensor, wanted: list[Tensor], *, keep: bool) -> list[tuple[Tensor, ...]]:
-    """The gradients of every objective, summed over rays, with respect to the wanted tensors."""
+def _passes(model: ParetoModel, losses: Tensor, wanted: list[Tensor], *, keep: bool) -> list[Any]:
+    """For each wanted tensor its ``m`` gradients, one for every objective, summed over rays: a tensor or a list."""
     m = losses.shape[1]
-    return [
-        torch.autograd.grad(losses[:, j].sum(), wanted, retain_graph=keep or j + 1 < m, materialize_grads=True)
+    cotangents = torch.eye(m, dtype=losses.dtype, device=losses.device)[:, None].expand(m, *losses.shape)
+    if model.target.vectorises(losses.device) and m * wanted[0].numel() <= SMALL:
+        together = torch.vmap(
+            lambda g: torch.autograd.grad(losses, wanted, g, retain_graph=True, materialize_grads=True)
+        )
+        return list(together(cotangents))
+    found = [
+        torch.autograd.grad(losses, wanted, cotangents[j], retain_graph=keep or j + 1 < m, materialize_grads=True)
         for j in range(m)
     ]
+    return [list(each) for each in zip(*found)]
 
 
 def _combine(weights: Tensor, rows: Sequence[Tensor]) -> Tensor:
-    """``sum_j weights_j rows_j``, one row at a time: of a large target, stacked copies would not fit."""
+    """``sum_j weights_j rows_j``, for ``weights [m]`` and rows of any shape, or ``[m, R]`` and rows ``[R, n]``."""
+    if isinstance(rows, Tensor):
+        return torch.einsum("jr,jrn->rn", weights, rows) if weights.ndim > 1 else torch.tensordot(weights, rows, 1)
+    weights = weights[..., None] if weights.ndim > 1 else weights
     total = weights[0] * rows[0]  # a copy, since autograd may hand out the same memory twice
     for weight, row in zip(weights[1:], rows[1:]):
-        total.addcmul_(weight, row)
+        total.addcmul_(weight, row)  # one at a time: of a large target, stacked copies would not fit
     return total
 
 
@@ -165,16 +180,14 @@ def _gram(model: ParetoModel, solver: Solver, rays: Tensor, rows: Sequence[Tenso
 
 
 def _solve(
-    solver: Solver, losses: Tensor, rays: Tensor, gram: Tensor | None, floor: Tensor | None
+    solver: Solver, losses: Tensor, rays: Tensor, gram: Tensor | None, mean: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """The solver's weights, after lifting losses near zero where it needs positive ones."""
-    if not solver.positive or floor is None:
+    if solver.positive and mean is not None:
+        weights, status = solver.lifted(losses, rays, gram, FLOOR * mean)
+    else:
         weights, status = solver(losses, rays, gram)
-        return weights.to(losses.dtype), status
-    low = (losses >= 0) & (losses < floor)
-    weights, status = solver(torch.where(low, floor, losses.double()), rays, gram)
-    floored = low.any(-1) & (status == Status.AS_NAMED)
-    return weights.to(losses.dtype), torch.where(floored, Status.FLOORED, status).to(torch.uint8)
+    return weights.to(losses.dtype), status
 
 
 def check_solver(solver: Solver) -> Solver:

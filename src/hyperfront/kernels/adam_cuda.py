@@ -1,0 +1,74 @@
+"""Adam's update of all parameters in one Triton launch, at the speed of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import triton
+import triton.language as tl
+from torch import Tensor
+
+BLOCK = 2048
+AT_ONCE = 16  # parameters of one launch
+
+
+@triton.jit
+def _update(p, g, m, v, n, block, rate, c1, c2, beta1, beta2, epsilon, decay, BLOCK: tl.constexpr):
+    at = block * BLOCK + tl.arange(0, BLOCK)
+    here = at < n
+    grad = tl.load(g + at, here, 0.0)
+    value = tl.load(p + at, here, 0.0)
+    first = tl.load(m + at, here, 0.0)
+    second = tl.load(v + at, here, 0.0)
+    grad += decay * value
+    first += (1 - beta1) * (grad - first)
+    second += (1 - beta2) * (grad * grad - second)
+    value -= rate / c1 * first / (tl.sqrt(second) / tl.sqrt(c2) + epsilon)
+    tl.store(p + at, value, here)
+    tl.store(m + at, first, here)
+    tl.store(v + at, second, here)
+
+
+@triton.jit
+def _adam(ps, gs, ms, vs, ns, starts, steps, rate, beta1, beta2, epsilon, decay, BLOCK: tl.constexpr):
+    """Program ``starts[i] + b`` updates block ``b`` of parameter ``i``."""
+    program = tl.program_id(0)
+    count = tl.load(steps)  # counted up before
+    lr = tl.load(rate)
+    c1 = 1 - tl.exp(count * tl.log(beta1))
+    c2 = 1 - tl.exp(count * tl.log(beta2))
+    for i in tl.static_range(len(ps)):
+        block = program - starts[i]
+        if (block >= 0) & (block * BLOCK < ns[i]):
+            _update(ps[i], gs[i], ms[i], vs[i], ns[i], block, lr, c1, c2, beta1, beta2, epsilon, decay, BLOCK)
+
+
+def adam_cuda(
+    parameters: Sequence[Tensor],
+    gradients: Sequence[Tensor],
+    first: Sequence[Tensor],
+    second: Sequence[Tensor],
+    step: Tensor,
+    lr: Tensor,
+    *,
+    betas: tuple[float, float],
+    eps: float,
+    weight_decay: float,
+) -> None:
+    """One step of Adam in place; ``step`` (already counted) and ``lr`` are float32 scalars on the device."""
+    for at in range(0, len(parameters), AT_ONCE):
+        some = slice(at, at + AT_ONCE)
+        sizes = [tensor.numel() for tensor in parameters[some]]
+        blocks = [triton.cdiv(size, BLOCK) for size in sizes]
+        starts = [sum(blocks[:i]) for i in range(len(blocks))]
+        lists = (parameters[some], gradients[some], first[some], second[some], sizes, starts)
+        _adam[(sum(blocks),)](
+            *(tuple(items) for items in lists),
+            step,
+            lr,
+            float(betas[0]),
+            float(betas[1]),
+            eps,
+            weight_decay,
+            BLOCK=BLOCK,
+        )

@@ -1,0 +1,87 @@
+"""The Triton convolution as a differentiable function, for one network, for several rays and for several cotangents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hyperfront.kernels import conv_triton
+
+
+def conv_relu_pool_cuda(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """``max_pool2d(relu(conv2d(x, weight, bias)), 2)`` of ``x [B, C, H, W]``; under vmap one launch for all rays."""
+    return _ConvReluPool.apply(x[None], weight[None], bias[None])[0][0]
+
+
+class _ConvReluPool(torch.autograd.Function):
+    """Everything has a leading dimension of rays; that of ``x`` may be 1."""
+
+    @staticmethod
+    def forward(x: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        table, back = conv_triton.expand(weight.contiguous())
+        y, phase = conv_triton.forward(x.contiguous(), table, bias.contiguous(), weight.shape[-1])
+        return y, phase, back
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: tuple) -> None:
+        ctx.set_materialize_grads(False)
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.save_for_backward(inputs[0], *output[1:])
+        ctx.kernel = inputs[1].shape[-1]
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor | None, *_: Any) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        if g is None:
+            return None, None, None
+        x, phase, back = ctx.saved_tensors
+        dx, dw, db = _Gradient.apply(g[None], x, phase, back, ctx.kernel, ctx.needs_input_grad[0])
+        return (None if dx is None else dx[0]), dw[0], db[0]
+
+    @staticmethod
+    def vmap(info: Any, dims: tuple, x: Tensor, weight: Tensor, bias: Tensor) -> tuple:
+        count = info.batch_size
+        weight, bias = _rays(weight, dims[1], count), _rays(bias, dims[2], count)
+        if dims[0] is not None or len(x) > 1:
+            x = _rays(x, dims[0], count)
+        found = _ConvReluPool.apply(x, weight, bias)
+        return tuple(tensor.unflatten(0, (count, -1)) for tensor in found), (0, 0, 0)
+
+
+class _Gradient(torch.autograd.Function):
+    """The gradients for cotangents ``g [J, R, ...]``: ``dx`` (if wanted), ``dw``, ``db``, each ``[J, R, ...]``."""
+
+    @staticmethod
+    def forward(g: Tensor, x: Tensor, phase: Tensor, back: Tensor, kernel: int, wants_x: bool) -> tuple:
+        g, x = g.contiguous(), x.contiguous()
+        dw, db = conv_triton.weight_gradient(x, g, phase, kernel)
+        if not wants_x:
+            return None, dw, db
+        dx = conv_triton.input_gradient(g, phase, back, x.shape[2], kernel, (x.shape[-2], x.shape[-1]))
+        return (dx if len(x) == dx.shape[1] else dx.sum(1, keepdim=True)), dw, db
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: tuple) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, *_: Any) -> Any:
+        raise NotImplementedError("conv_relu_pool has no second derivative")
+
+    @staticmethod
+    def vmap(info: Any, dims: tuple, g: Tensor, x: Tensor, phase: Tensor, back: Tensor, *options: Any) -> tuple:
+        count, out = info.batch_size, ((0 if options[1] else None), 0, 0)
+        if dims[1:4] == (None, None, None):  # several cotangents of the same networks
+            found = _Gradient.apply(g.movedim(dims[0], 0).flatten(0, 1), x, phase, back, *options)
+            return tuple(None if part is None else part.unflatten(0, (count, -1)) for part in found), out
+        given = list(zip((g, x, phase, back), dims))
+        each = [[part if dim is None else part.select(dim, r) for part, dim in given] for r in range(count)]
+        found = zip(*(_Gradient.apply(*parts, *options) for parts in each))
+        return tuple(None if parts[0] is None else torch.stack(parts) for parts in found), out
+
+
+def _rays(tensor: Tensor, dim: int | None, count: int) -> Tensor:
+    """The vmapped dimension merged into that of the rays."""
+    tensor = tensor.expand(count, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
+    return tensor.flatten(0, 1)

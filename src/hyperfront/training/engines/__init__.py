@@ -1,0 +1,50 @@
+"""How the steps of an epoch are run. All engines take the same steps; they differ in speed.
+
+=========== ==============================================================================================
+``eager``   step by step in Python: any device, any source of data
+``compiled`` the same, with the target and its losses compiled by ``torch.compile``
+``graph``   the whole step as one CUDA graph: data held on the device, nothing read back inside an epoch
+``auto``    ``graph`` where it works, else ``eager``
+=========== ==============================================================================================
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Protocol
+
+import torch
+
+from hyperfront.errors import unknown_name
+from hyperfront.training.engines.eager import Eager
+from hyperfront.training.engines.graph import Graph, NotCapturable
+from hyperfront.training.epochs import Epochs
+
+ENGINES = ("auto", "eager", "compiled", "graph")
+
+
+class Engine(Protocol):
+    """Runs epochs."""
+
+    name: str
+
+    def run(self, epoch: int, goes_on: Callable[[], bool]) -> None:
+        """Train for (the rest of) one epoch, or until ``goes_on``, asked after every step, says no."""
+        ...
+
+
+def make_engine(name: str, epochs: Epochs) -> Engine:
+    """The engine of that name; ``auto`` falls back to ``eager`` with a note where a GPU could not be used fully."""
+    if name not in ENGINES:
+        raise unknown_name("engine", name, ENGINES)
+    if name == "compiled":
+        epochs.state.step.losses = torch.compile(epochs.state.step.losses, dynamic=False)
+    if name == "graph" or (name == "auto" and epochs.model.device.type == "cuda"):
+        try:
+            return Graph(epochs)
+        except NotCapturable as error:
+            if name == "graph":
+                raise
+            warnings.warn(f"steps run one by one, not as a CUDA graph: {error.got}", stacklevel=2)
+    return Eager(epochs)

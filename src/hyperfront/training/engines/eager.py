@@ -1,0 +1,47 @@
+"""The steps of an epoch, one after another in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from hyperfront.errors import LossError
+from hyperfront.solvers import Status
+from hyperfront.training.epochs import Epochs
+from hyperfront.training.step import check_losses
+
+
+class Eager:
+    """Runs on any device, with any source of data."""
+
+    name = "eager"
+
+    def __init__(self, epochs: Epochs):
+        self.epochs, self.state = epochs, epochs.state
+
+    def run(self, epoch: int, goes_on: Callable[[], bool]) -> None:
+        """Train for (the rest of) one epoch, or until ``goes_on``, asked after every step, says no."""
+        state, position, model = self.state, self.state.position, self.epochs.model
+        every = 1 if model.device.type == "cpu" else 50  # looking at a loss stops a GPU
+        kinds = torch.arange(len(Status), device=model.device, dtype=torch.uint8)
+        sums, statuses = (tensor.to(model.device) for tensor in (position.sums, position.statuses))
+        model.train()
+        for rays, batch in self.epochs.steps(epoch, position.step):
+            state.optimizer.zero_grad(set_to_none=True)
+            result = state.step(rays, batch)
+            if position.step % every == 0 and (result.status == Status.INVALID).any():
+                where = f"at epoch {epoch + 1}, step {position.step + 1}"
+                check_losses(result.losses, model.objectives, state.step.solver, where=where)
+                raise LossError(
+                    f"the gradients, or the losses in the solver's units, are not valid {where}",
+                    fix="lower the learning rate, or the ideal of a normalisation",
+                )
+            state.optimizer.step()
+            state.schedule.step()
+            sums = sums + result.losses.double().mean(0)
+            statuses = statuses + (result.status[:, None] == kinds).sum(0)
+            position.step += 1
+            if not goes_on():
+                break
+        position.sums, position.statuses = sums.cpu(), statuses.cpu()

@@ -1,0 +1,215 @@
+"""The whole step, from drawing the batch to the optimiser, as one CUDA graph that is replayed.
+
+What differs from step to step lies on the device before the epoch begins: rays, rows, numbers of the augmentation and
+learning rates, as tables with one row per step. The graph reads row ``t`` of each and adds 1 to ``t``, so that the host
+only says "again" and reads nothing back until the epoch ends. The next batch is gathered on a branch of the graph
+beside the step, and the next epoch is drawn on the CPU while the GPU finishes this one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import SGD, Adam, AdamW
+
+from hyperfront.batches import Batch, map_tensors, tensors
+from hyperfront.errors import HyperfrontError
+from hyperfront.kernels import on_gpu
+from hyperfront.solvers import Stateful, Status
+from hyperfront.sources import resident
+from hyperfront.training.adam import Adam as OurAdam
+from hyperfront.training.epochs import Epochs
+
+
+class NotCapturable(HyperfrontError):
+    """A step that cannot become a graph."""
+
+
+class Graph:
+    """Captured on construction; raises :class:`NotCapturable` and leaves everything as it was if that fails."""
+
+    name = "graph"
+
+    def __init__(self, epochs: Epochs):
+        self.epochs, self.state, self.model = epochs, epochs.state, epochs.model
+        self.device, self.optimizer = self.model.device, epochs.state.optimizer
+        self._refuse()
+        self.source: Any = epochs.source
+        self.drawn: tuple[int, list[Tensor]] | None = None
+        rays, *drawn = self._draw(0)
+        dtype = next(self.model.hypernet.parameters()).dtype
+        self.rays = torch.empty(rays.shape, dtype=dtype, device=self.device)
+        self.rows = [torch.empty_like(tensor, device=self.device) for tensor in drawn]
+        self.rates = torch.empty(epochs.length, len(self.optimizer.param_groups), device=self.device)
+        self.tables = [self.rays, *self.rows, self.rates]
+        self.t = torch.zeros(1, dtype=torch.long, device=self.device)
+        self.sums = torch.zeros(self.model.m, dtype=torch.float64, device=self.device)
+        self.statuses = torch.zeros(len(Status), dtype=torch.long, device=self.device)
+        self._fill([rays, *drawn], torch.zeros(self.rates.shape))
+        self.staged: Batch = map_tensors(torch.clone, self._gather(0))
+        from hyperfront.kernels.tally_cuda import tally_cuda  # needs Triton
+
+        self.tally = tally_cuda
+        self.graph = self._capture()
+
+    # ---- an epoch --------------------------------------------------------------------------------------------
+
+    def run(self, epoch: int, goes_on: Callable[[], bool]) -> None:
+        """Train for (the rest of) one epoch, or until ``goes_on``, asked after every step, says no."""
+        position = self.state.position
+        first = position.step
+        before = copy.deepcopy(self.state.schedule.state_dict())
+        self._fill(self._draw(epoch), self._rates(self.epochs.length - first, first))
+        self.t.fill_(first)
+        self.sums.copy_(position.sums)
+        self.statuses.copy_(position.statuses)
+        map_tensors(lambda staged, batch: staged.copy_(batch), self.staged, self._gather(0))
+        self.model.train()
+        while position.step < self.epochs.length:
+            self.graph.replay()
+            position.step += 1
+            if not goes_on():
+                break
+        if position.step < self.epochs.length:  # the schedule was asked for the whole epoch
+            self.state.schedule.load_state_dict(before)
+            self._rates(position.step - first, first)
+        else:
+            self.drawn = epoch + 1, self._draw(epoch + 1)
+        position.sums, position.statuses = self.sums.cpu(), self.statuses.cpu()
+
+    def _draw(self, epoch: int) -> list[Tensor]:
+        """Rays, rows and numbers of an epoch, in pinned memory."""
+        if self.drawn is not None and self.drawn[0] == epoch:
+            return self.drawn[1]
+        rays, generator = self.epochs.rays(epoch)
+        drawn = self.source.draw(self.epochs.settings.batch_size, generator)
+        dtype = next(self.model.hypernet.parameters()).dtype
+        return [tensor.pin_memory() for tensor in (rays.to(dtype), *drawn)]
+
+    def _rates(self, count: int, first: int) -> Tensor:
+        """The learning rates ``[steps, groups]`` of ``count`` steps from ``first``, by stepping the schedule."""
+        groups = self.optimizer.param_groups
+        rates = torch.zeros(self.epochs.length, len(groups))
+        for step in range(first, first + count):
+            rates[step] = torch.tensor([float(group["lr"]) for group in groups])
+            self.state.schedule.step()
+        return rates
+
+    def _fill(self, drawn: Sequence[Tensor], rates: Tensor) -> None:
+        for table, values in zip(self.tables, [*drawn, rates]):
+            table.copy_(values, non_blocking=True)
+
+    # ---- a step ----------------------------------------------------------------------------------------------
+
+    def _gather(self, ahead: int) -> Batch:
+        """The batch that many steps after ``t``, or the last one beyond the end of the epoch."""
+        t = (self.t + ahead).clamp(max=self.epochs.length - 1)
+        return self.source.batch([table.index_select(0, t)[0] for table in self.rows], self.device)
+
+    def _step(self, lr: Sequence[Tensor], beside: torch.cuda.Stream) -> None:
+        here = torch.cuda.current_stream()
+        beside.wait_stream(here)
+        with torch.cuda.stream(beside):
+            upcoming = self._gather(1)
+            rates = self.rates.index_select(0, self.t)[0]
+            torch._foreach_copy_(list(lr), list(rates.unbind()))
+        self.optimizer.zero_grad(set_to_none=True)
+        result = self.state.step(self.rays.index_select(0, self.t)[0], self.staged)
+        here.wait_stream(beside)
+        self.optimizer.step()
+        self.tally(result.losses, result.status, self.sums, self.statuses, self.t)
+        for staged, batch in zip(tensors(self.staged), tensors(upcoming)):
+            staged.copy_(batch)
+
+    def _capture(self) -> torch.cuda.CUDAGraph:
+        lr = [torch.zeros((), device=self.device) for _ in self.optimizer.param_groups]
+        stream, beside = torch.cuda.Stream(), torch.cuda.Stream()
+        graph = torch.cuda.CUDAGraph()
+        self.model.train()
+        with self._as_it_was(), self._rates_on_device(lr):
+            try:
+                stream.wait_stream(torch.cuda.current_stream())
+                with torch.cuda.stream(stream):
+                    self._step(lr, beside)  # allocates, compiles and chooses algorithms
+                    with _no_synchronisation():
+                        self._step(lr, beside)
+                torch.cuda.current_stream().wait_stream(stream)
+                self.t.zero_()
+                with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+                    self._step(lr, beside)
+            except (RuntimeError, NotImplementedError) as error:
+                torch.cuda.synchronize()
+                raise NotCapturable(
+                    "the step cannot be captured in a CUDA graph", got=f"{_where(error)}: {str(error).splitlines()[0]}"
+                ) from error
+        return graph
+
+    @contextlib.contextmanager
+    def _as_it_was(self) -> Iterator[None]:
+        """Give parameters, optimiser, running mean and random numbers back as they were."""
+        fresh = not self.optimizer.state
+        kept = [*self.model.state_dict().values(), self.state.step.mean]
+        kept += [] if fresh else _state(self.optimizer)
+        values = [tensor.clone() for tensor in kept]
+        random = torch.cuda.get_rng_state(self.device)
+        try:
+            yield
+        finally:
+            for tensor, value in zip(kept, values):
+                tensor.detach().copy_(value)
+            if fresh:  # these optimisers start with zeros
+                for tensor in _state(self.optimizer):
+                    tensor.zero_()
+            torch.cuda.set_rng_state(random, self.device)
+
+    @contextlib.contextmanager
+    def _rates_on_device(self, lr: Sequence[Tensor]) -> Iterator[None]:
+        groups = self.optimizer.param_groups
+        rates = [group["lr"] for group in groups]
+        for group, tensor in zip(groups, lr):
+            group["lr"] = tensor
+        try:
+            yield
+        finally:
+            for group, rate in zip(groups, rates):
+                group["lr"] = rate
+
+    def _refuse(self) -> None:
+        reasons = {
+            "the model is not on a CUDA device with Triton": not on_gpu(self.state.step.mean),
+            "the data come from a loader": not resident(self.epochs.source),
+            f"the optimiser is {type(self.optimizer).__name__}, not Adam, AdamW or SGD": type(self.optimizer)
+            not in (Adam, AdamW, SGD, OurAdam),
+            "the solver remembers earlier steps": isinstance(self.state.step.solver, Stateful)
+            and bool(self.state.step.solver.state()),
+        }
+        for reason, applies in reasons.items():
+            if applies:
+                raise NotCapturable("the step cannot be captured in a CUDA graph", got=reason)
+
+
+def _state(optimizer: torch.optim.Optimizer) -> list[Tensor]:
+    return [value for state in optimizer.state.values() for value in state.values() if isinstance(value, Tensor)]
+
+
+@contextlib.contextmanager
+def _no_synchronisation() -> Iterator[None]:
+    """An error where something reads from the device: better here than in the middle of a capture."""
+    before = torch.cuda.get_sync_debug_mode()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode(before)
+
+
+def _where(error: BaseException) -> str:
+    """The last line of code on the way to the error that is not PyTorch's."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if "/torch/" not in f.filename]
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else type(error).__name__
