@@ -21,14 +21,14 @@ def find(name: str, data_dir: str | Path | None = None) -> Path:
 
     Files that are published uncompressed may lie there so, without the ``.gz``: :func:`read` takes both.
     """
-    file, folder = datafile(name), named_folder(data_dir)
-    path = locate(file, folder or cache())
+    file, named = datafile(name), named_folder(data_dir)
+    folder = named or cache()
+    path = locate(file, folder)
     if path is not None:
         return path
-    home = file.home
-    if folder is not None or home is None:
-        raise missing(file, folder or cache())
-    return fetch(home, cache())
+    if named is not None or file.home is None:
+        raise missing(file, folder)
+    return fetch(file.home, folder)
 
 
 def read(path: Path) -> bytes:

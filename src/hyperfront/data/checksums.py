@@ -13,7 +13,7 @@ from hyperfront.errors import DataError
 def verify(file: DataFile, path: Path) -> None:
     """An error that names both checksums, unless ``path`` holds ``file``."""
     found, expected = sha256(path), noted(path) if file.prepared else None
-    if found == (expected or file.sha256):
+    if found in (file.sha256, expected):
         return
     raise DataError(
         f"{path} is damaged, or another file than it should be",
