@@ -14,9 +14,8 @@ import pytest
 
 import hyperfront.data
 from hyperfront.cli import main
-from hyperfront.data import find, read
+from hyperfront.data import download, find, read
 from hyperfront.data.checksums import note
-from hyperfront.data.download import BLOCK
 from hyperfront.data.idx import parse
 from hyperfront.data.registry import DATASETS, DataFile, Dataset, datafile
 from hyperfront.errors import DataError, HyperfrontError
@@ -97,13 +96,13 @@ def test_a_file_is_fetched_once_into_the_cache(toy, server, cache):
 
 
 def test_a_download_that_was_cut_goes_on_where_it_stopped(toy, server, cache):
-    server.cut = 2 * BLOCK
+    server.cut = 2 * download.BLOCK
     with pytest.raises(DataError, match="goes on where it stopped"):
         find(toy.name)
     assert not (cache / toy.name).exists()
     server.cut = None
     assert find(toy.name).read_bytes() == CONTENT
-    assert server.ranges == [None, f"bytes={2 * BLOCK}-"]
+    assert server.ranges == [None, f"bytes={2 * download.BLOCK}-"]
 
 
 def test_a_server_that_cannot_resume_sends_all_of_it_again(toy, server):
@@ -139,6 +138,12 @@ def test_what_is_no_longer_there_or_never_answers_is_said_with_where_to_put_the_
         with pytest.raises(DataError, match=reason) as error:
             find(toy.name)
         assert file.url in str(error.value) and str(cache / toy.name) in str(error.value)
+
+
+def test_without_pooch_the_message_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(DataError, match=r"hyperfront\[data\]"):
+        download.cache()
 
 
 # ---- a folder of the user's ------------------------------------------------------------------------------------------

@@ -12,15 +12,14 @@ from hyperfront.errors import DataError
 
 def verify(file: DataFile, path: Path) -> None:
     """An error that names both checksums, unless ``path`` holds ``file``."""
-    found, expected = sha256(path), noted(path) if file.prepared else None
-    if found in (file.sha256, expected):
+    found, own = sha256(path), noted(path) if file.prepared else None
+    if found in (file.sha256, own):
         return
+    known = f"{file.size:,} bytes, SHA-256 {file.sha256}"
     raise DataError(
         f"{path} is damaged, or another file than it should be",
         got=f"{path.stat().st_size:,} bytes, SHA-256 {found}",
-        expected=f"SHA-256 {expected}, as noted beside it"
-        if expected
-        else f"{file.size:,} bytes, SHA-256 {file.sha256}",
+        expected=f"SHA-256 {own}, as noted beside it" if own else known,
         fix=f"delete it and get it again: {file.instruction}",
     )
 

@@ -4,7 +4,7 @@ Of two images of 28 x 28 pixels, one is put near the top-left corner of 36 x 36 
 {0..4}^2, and the other near the bottom-right corner, at ``4 + (y, x)``; a pixel is the brighter of the two. Composite
 ``i`` of a part follows from six numbers,
 
-    u_i1, ..., u_i6 = outputs 6 i, ..., 6 i + 5 of PCG64, seeded by [seed, part]; of 64 bits, the upper 32 are used
+    u_i1, ..., u_i6 = outputs 6 i, ..., 6 i + 5 of PCG64, seeded by [2021, part]; of 64 bits, the upper 32 are used
 
     left image, right image, y, x of the left, y, x of the right = floor(n u / 2^32),  n = sources, sources, 5, 5, 5, 5
 
@@ -16,7 +16,8 @@ serve all three data sets. Parts:
                training and the other 12,000 for validation, so that both contain the same source images
 ``1``, ``2``   the ``clean`` split: 108,000 composites of nine tenths of the training images, and 12,000 of the others
 ``3``          20,000 composites of the 10,000 test images, the test set of both splits
-``4``          which images those are: in the order of output ``j`` for image ``j``, the first 54,000 are for training
+``4``          the order of the training images for the ``clean`` split, by output ``j`` for image ``j``; training has
+               the first 54,000
 ============== ====================================================================================================
 
 :data:`SHA256` has the hash of every data set and split: composites, labels of the left and of the right image, as
@@ -77,16 +78,16 @@ def composites(
         order = np.argsort(_outputs(ORDER, 60_000), kind="stable")
         chosen = {"train": (_draws(TRAIN, 108_000), order[:54_000]), "val": (_draws(VAL, 12_000), order[54_000:])}
     chosen["test"] = (_draws(TEST, 20_000), np.arange(10_000))
-    share = 1 if rows is None else rows / 108_000
+    rows = 108_000 if rows is None else rows
     return {
-        part: compose(draws[: math.ceil(share * len(draws))], test if part == "test" else train, images)
+        part: compose(draws[: math.ceil(rows * len(draws) / 108_000)], test if part == "test" else train, images)
         for part, (draws, images) in chosen.items()
     }
 
 
 def _sources(name: str, part: Literal["train", "t10k"], data_dir: str | Path | None) -> list[tuple[Array, Array]]:
     """Images and labels for the left and for the right."""
-    held = {source: labelled_images(source, part, data_dir) for source in set(SOURCES[name])}
+    held = {source: labelled_images(source, part, data_dir) for source in sorted(set(SOURCES[name]))}
     return [held[source] for source in SOURCES[name]]
 
 
