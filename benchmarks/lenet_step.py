@@ -15,25 +15,11 @@ import time
 from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 import hyperfront as hf
-
-
-class LeNet(nn.Module):
-    """The paper's target for Multi-MNIST: 9x9 and 5x5 convolutions, two heads."""
-
-    def __init__(self):
-        super().__init__()
-        self.conv1, self.conv2 = nn.Conv2d(1, 10, 9), nn.Conv2d(10, 20, 5)
-        self.fc, self.left, self.right = nn.Linear(500, 50), nn.Linear(50, 10), nn.Linear(50, 10)
-
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        x = F.max_pool2d(F.relu(self.conv1(x)), 2)
-        x = F.max_pool2d(F.relu(self.conv2(x)), 2)
-        x = F.relu(self.fc(x.flatten(1)))
-        return self.left(x), self.right(x)
+from hyperfront.problems.lenet import LeNet
 
 
 def plain_step(batch: tuple[Tensor, ...]) -> Callable[[], None]:

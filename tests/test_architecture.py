@@ -51,7 +51,18 @@ def test_importing_the_package_needs_only_torch_numpy_and_safetensors():
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     )
     assert {"torch", "numpy", "safetensors"} <= loaded
-    assert not loaded & {"moocore", "tyro", "rich", "matplotlib", "plotly", "tensorboard", "scipy"}
+    assert not loaded & {
+        "moocore",
+        "tyro",
+        "rich",
+        "matplotlib",
+        "plotly",
+        "tensorboard",
+        "scipy",
+        "pooch",
+        "h5py",
+        "PIL",
+    }
 
 
 def test_every_public_name_is_documented():

@@ -8,6 +8,7 @@ import torch
 import hyperfront as hf
 from hyperfront.batches import tensors
 from hyperfront.problems import build
+from hyperfront.problems.shift import Shift
 from hyperfront.solvers.epo import program
 from tests import runs
 from tests.modules import CASES, mlp
@@ -143,3 +144,16 @@ def test_a_module_on_a_gpu_can_be_wrapped_there():
     model = hf.wrap(torch.nn.Linear(3, 1).cuda(), ["a", "b"])
     assert model.device.type == "cuda"
     assert model(torch.ones(2, 3), [0.5, 0.5]).is_cuda
+
+
+def test_images_are_moved_alike_on_both_devices_and_without_waiting_for_the_gpu():
+    generator = torch.Generator().manual_seed(0)
+    images = torch.randint(256, (64, 1, 36, 36), dtype=torch.uint8, generator=generator)
+    numbers = Shift(2).draw(64, generator)
+    on_gpu = images.cuda(), numbers.cuda()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        (moved,) = Shift(2)(on_gpu[:1], on_gpu[1])
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert torch.equal(moved.cpu(), Shift(2)((images,), numbers)[0])

@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, jacrev
-from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import hyperfront as hf
@@ -14,23 +13,10 @@ from hyperfront.errors import HyperfrontError
 from hyperfront.hypernets import ChunkedHypernet, Hypernet, LinearHypernet, MLPHypernet, OwnHypernet, inner_products
 from hyperfront.hypernets.inner import BLOCK
 from hyperfront.preferences import Dirichlet
+from hyperfront.problems.lenet import LeNet
+from hyperfront.problems.resnet import ResNet18
 
 INITIALISATIONS = ["plain", "residual"]
-
-
-class LeNet(nn.Module):
-    """The paper's target for Multi-MNIST: two tasks on images of 36 x 36 pixels."""
-
-    def __init__(self):
-        super().__init__()
-        self.conv1, self.conv2 = nn.Conv2d(1, 10, 9), nn.Conv2d(10, 20, 5)
-        self.fc, self.left, self.right = nn.Linear(500, 50), nn.Linear(50, 10), nn.Linear(50, 10)
-
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        x = F.max_pool2d(F.relu(self.conv1(x)), 2)
-        x = F.max_pool2d(F.relu(self.conv2(x)), 2)
-        x = F.relu(self.fc(x.flatten(1)))
-        return self.left(x), self.right(x)
 
 
 def some_rays(count: int, m: int, seed: int = 0) -> Tensor:
@@ -160,7 +146,9 @@ class TestChunked:
         [(1, 1150, 1_103_564), (2, 577, 2_066_892), (5, 230, 5_044_684), (11, 105, 11_036_684)],
     )
     def test_the_paper_s_four_sizes_for_its_resnet18(self, matrices, chunks, parameters):
-        hypernet = ChunkedHypernet(2, 11_443_156, matrices=matrices, chunks=chunks, initialisation="plain")
+        n = sum(parameter.numel() for parameter in ResNet18().parameters())
+        assert n == 11_443_156
+        hypernet = ChunkedHypernet(2, n, matrices=matrices, chunks=chunks, initialisation="plain")
         assert sum(p.numel() for p in hypernet.parameters()) == parameters
 
     @pytest.mark.parametrize("initialisation", ["plain", "scaled"])

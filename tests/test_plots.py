@@ -340,6 +340,14 @@ def test_the_same_front_is_the_same_file(tmp_path: Any, suffix: str, start: byte
 
 
 @BACK_ENDS
+def test_a_front_that_is_worse_than_its_reference_is_drawn_with_it(back_end: Any, tmp_path: Any) -> None:
+    figure = back_end.front(replace(fonseca(), losses=fonseca().losses + 5, truth=None))
+    plots.save(figure, tmp_path / ("front.png" if back_end is static else "front.html"))  # the layout has no complaints
+    low = figure.axes[0].get_xlim()[0] if back_end is static else figure.layout.xaxis.range[0]
+    assert low < 1.1
+
+
+@BACK_ENDS
 @pytest.mark.parametrize("kind", ["auto", "ternary", "parallel"])
 def test_degenerate_fronts_are_drawn(back_end: Any, kind: str) -> None:
     """One ray; the same losses everywhere; a loss that is not a number."""

@@ -17,12 +17,14 @@ def main(arguments: list[str] | None = None) -> None:
     """Entry point of the command ``hyperfront``."""
     import tyro
 
+    from hyperfront.cli import data
     from hyperfront.cli.demo import demo
     from hyperfront.cli.doctor import doctor
     from hyperfront.cli.evaluate import evaluate
     from hyperfront.cli.train import train
 
-    commands = {"demo": demo, "train": train, "evaluate": evaluate, "doctor": doctor}
+    functions = {"demo": demo, "train": train, "evaluate": evaluate, "doctor": doctor}
+    commands = [*functions, "data"]
     given = sys.argv[1:] if arguments is None else arguments
     if given == ["--version"]:
         from hyperfront import __version__
@@ -34,14 +36,12 @@ def main(arguments: list[str] | None = None) -> None:
         hint = f" Did you mean {near[0]!r}?" if near else ""
         _fail(f"unknown command {given[0]!r}.{hint} There are: {', '.join(commands)}.", code=2)
     warnings.showwarning = _show_warning
+    app = tyro.extras.SubcommandApp()
+    for name, function in functions.items():
+        app.command(name=name)(function)
+    app.command(data.data, name="data", help=data.DESCRIPTION)
     try:
-        tyro.extras.subcommand_cli_from_dict(
-            commands,
-            prog="hyperfront",
-            description=DESCRIPTION,
-            args=given,
-            config=(tyro.conf.FlagCreatePairsOff,),
-        )
+        app.cli(prog="hyperfront", description=DESCRIPTION, args=given, config=(tyro.conf.FlagCreatePairsOff,))
     except HyperfrontError as error:
         _fail(str(error), code=2)
     except KeyboardInterrupt as stop:

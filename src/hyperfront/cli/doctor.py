@@ -24,6 +24,10 @@ _PARTS = {  # import name: (what for, what to install)
     "tqdm": ("progress", "hyperfront"),
     "matplotlib": ("pictures", "hyperfront"),
     "plotly": ("interactive pages", "hyperfront"),
+    "pooch": ("data: download (optional)", "hyperfront[data]"),
+    "scipy": ("data: SARCOS (optional)", "hyperfront[data]"),
+    "h5py": ("data: NYUv2, official file (optional)", "hyperfront[data]"),
+    "PIL": ("data: NYUv2, images (optional)", "hyperfront[data]"),
     "tensorboard": ("TensorBoard logs (optional)", "hyperfront[log]"),
 }
 
@@ -61,8 +65,8 @@ def _torch() -> str:
 
 
 def _version(name: str) -> str:
-    importlib.import_module(name)
-    return importlib.metadata.version(name)
+    module = importlib.import_module(name)
+    return getattr(module, "__version__", None) or importlib.metadata.version(name)
 
 
 def _writable() -> str:

@@ -28,6 +28,7 @@ def evaluate(
     ] = None,
     target: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None,
     problem: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None,
+    data_dir: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")] = None,
     save: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FILE ...", help_behavior_hint="")] = (),
 ) -> None:
     """Measure the front of a trained run and print it.
@@ -43,6 +44,7 @@ def evaluate(
         which: The checkpoint: by default the best, or the last where nothing was selected.
         target: "package.module:factory" of a module of your own; built-in problems need none.
         problem: "package.module:factory" of a problem of your own; built-in problems need none.
+        data_dir: Folder with the data; by default HYPERFRONT_DATA, else they are fetched into a cache.
         save: Files to write: .json, .csv, .png, .svg, .pdf or .html.
     """
     for file in save:
@@ -59,7 +61,8 @@ def evaluate(
     if problem is not None:
         built = import_factory(problem)
     elif "problem" in model.record:
-        built = build(model.record["problem"], **model.record["arguments"])
+        folder = {} if data_dir is None else {"data_dir": data_dir}
+        built = build(model.record["problem"], **model.record["arguments"], **folder)
     else:
         raise HyperfrontError("the run is of no built-in problem", fix="--problem package.module:factory")
     if not isinstance(built, Problem):

@@ -186,11 +186,13 @@ def _parse(arguments: tuple[str, ...]) -> dict[str, Any]:
         key, equals, value = argument.partition("=")
         if not equals:
             raise HyperfrontError("an argument has no value", got=argument, expected="name=value")
-        parsed[key] = _number(value)
+        parsed[key] = _value(value)
     return parsed
 
 
-def _number(text: str) -> int | float | str:
+def _value(text: str) -> bool | int | float | str:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
     for kind in (int, float):
         try:
             return kind(text)

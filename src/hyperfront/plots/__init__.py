@@ -212,8 +212,10 @@ def limits(fronts: Sequence[np.ndarray], truth: Any, reference: Any) -> tuple[np
     span = np.where(high > low, high - low, np.maximum(np.abs(high), 1e-12))
     if (low >= 0).all() and (low <= span).all():
         low = np.zeros_like(low)
-    if reference is not None and (array(reference) <= high + 0.6 * span).all():
-        high = np.maximum(high, array(reference))
+    if reference is not None:
+        low = np.minimum(low, array(reference))  # below the points of a front that is still bad
+        if (array(reference) <= high + 0.6 * span).all():
+            high = np.maximum(high, array(reference))
     margin = 0.04 * np.maximum(high - low, span)
     return low - margin, high + margin
 
