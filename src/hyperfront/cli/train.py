@@ -16,6 +16,7 @@ import tyro
 
 from hyperfront.cli.output import console, draw, free_folder, list_files, show_front
 from hyperfront.errors import HyperfrontError, unknown_name
+from hyperfront.experiments import measure
 from hyperfront.model import ParetoModel
 from hyperfront.preferences import Dirichlet
 from hyperfront.problem import Problem
@@ -63,6 +64,8 @@ def train(
     device: Annotated[str, tyro.conf.arg(metavar="NAME")] = "auto",
     data_dir: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")] = None,
     out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")] = None,
+    engine: Annotated[str, tyro.conf.arg(metavar="NAME")] = "auto",
+    result: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None,
     resume: bool = False,
     dry_run: bool = False,
 ) -> None:
@@ -96,6 +99,8 @@ def train(
         device: cpu, cuda, or auto: a GPU for problems with data, if there is one.
         data_dir: Folder with the data; by default HYPERFRONT_DATA, else they are fetched into a cache.
         out: Run folder; by default a new one below runs/.
+        engine: How steps are run: eager, compiled, graph (a CUDA graph), or auto.
+        result: Evaluate the test data, once, and write a small file with all that was reached.
         resume: Continue the run in --out where it stopped.
         dry_run: Print settings, sizes and the time to expect, and stop.
     """
@@ -145,12 +150,20 @@ def train(
             resume=resume,
             validate_every=settings.validate_every,
             validation_rays=settings.evaluation_rays,
+            engine=engine,
             callbacks=[Progress()],
         )
     except KeyboardInterrupt as stop:
         again = f"hyperfront train {name} ... --out {folder.path} --resume (with the same settings)"
         raise KeyboardInterrupt(f"{str(stop).split('. Continue')[0]}.\nContinue with: {again}") from None
-    report(run, built, seconds=time.perf_counter() - start)
+    seconds = time.perf_counter() - start
+    report(run, built, seconds=seconds)
+    if result is not None:
+        name_of = preset or next(iter(entry(name).presets))
+        found = measure(run, built, preset=name_of, solver=solver, seed=seed, settings=settings, seconds=seconds)
+        found.save(result)
+        test = found.fronts["test"]
+        console.print(f"\ntest: hypervolume {test['hypervolume']:.4f}, uniformity {test['uniformity']:.4f}; {result}")
 
 
 def report(run: Run, problem: Any, *, seconds: float) -> None:

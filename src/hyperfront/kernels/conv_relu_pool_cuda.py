@@ -12,32 +12,28 @@ from hyperfront.kernels import conv_triton
 
 def conv_relu_pool_cuda(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """``max_pool2d(relu(conv2d(x, weight, bias)), 2)`` of ``x [B, C, H, W]``; under vmap one launch for all rays."""
-    return _ConvReluPool.apply(x[None], weight[None], bias[None])[0][0]
+    return _ConvReluPool.apply(x[None], weight[None], bias[None])[0].squeeze(0)  # [0] would copy the gradient
 
 
 class _ConvReluPool(torch.autograd.Function):
     """Everything has a leading dimension of rays; that of ``x`` may be 1."""
 
     @staticmethod
-    def forward(x: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        table, back = conv_triton.expand(weight.contiguous())
-        y, phase = conv_triton.forward(x.contiguous(), table, bias.contiguous(), weight.shape[-1])
-        return y, phase, back
+    def forward(x: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+        return conv_triton.forward(x.contiguous(), weight.contiguous(), bias.contiguous())
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple, output: tuple) -> None:
         ctx.set_materialize_grads(False)
-        ctx.mark_non_differentiable(*output[1:])
-        ctx.save_for_backward(inputs[0], *output[1:])
-        ctx.kernel = inputs[1].shape[-1]
+        ctx.mark_non_differentiable(output[1])
+        ctx.save_for_backward(inputs[0], inputs[1], output[1])
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor | None, *_: Any) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    def backward(ctx: Any, g: Tensor | None, _: Any) -> tuple:
         if g is None:
             return None, None, None
-        x, phase, back = ctx.saved_tensors
-        dx, dw, db = _Gradient.apply(g[None], x, phase, back, ctx.kernel, ctx.needs_input_grad[0])
-        return (None if dx is None else dx[0]), dw[0], db[0]
+        found = _Gradient.apply(g[None], *ctx.saved_tensors, ctx.needs_input_grad[0])
+        return tuple(None if part is None else part.squeeze(0) for part in found)
 
     @staticmethod
     def vmap(info: Any, dims: tuple, x: Tensor, weight: Tensor, bias: Tensor) -> tuple:
@@ -46,19 +42,19 @@ class _ConvReluPool(torch.autograd.Function):
         if dims[0] is not None or len(x) > 1:
             x = _rays(x, dims[0], count)
         found = _ConvReluPool.apply(x, weight, bias)
-        return tuple(tensor.unflatten(0, (count, -1)) for tensor in found), (0, 0, 0)
+        return tuple(tensor.unflatten(0, (count, -1)) for tensor in found), (0, 0)
 
 
 class _Gradient(torch.autograd.Function):
     """The gradients for cotangents ``g [J, R, ...]``: ``dx`` (if wanted), ``dw``, ``db``, each ``[J, R, ...]``."""
 
     @staticmethod
-    def forward(g: Tensor, x: Tensor, phase: Tensor, back: Tensor, kernel: int, wants_x: bool) -> tuple:
+    def forward(g: Tensor, x: Tensor, weight: Tensor, phase: Tensor, wants_x: bool) -> tuple:
         g, x = g.contiguous(), x.contiguous()
-        dw, db = conv_triton.weight_gradient(x, g, phase, kernel)
+        dw, db = conv_triton.weight_gradient(x, g, phase, weight.shape[-1])
         if not wants_x:
             return None, dw, db
-        dx = conv_triton.input_gradient(g, phase, back, x.shape[2], kernel, (x.shape[-2], x.shape[-1]))
+        dx = conv_triton.input_gradient(g, phase, weight.contiguous(), (x.shape[-2], x.shape[-1]))
         return (dx if len(x) == dx.shape[1] else dx.sum(1, keepdim=True)), dw, db
 
     @staticmethod
@@ -70,14 +66,14 @@ class _Gradient(torch.autograd.Function):
         raise NotImplementedError("conv_relu_pool has no second derivative")
 
     @staticmethod
-    def vmap(info: Any, dims: tuple, g: Tensor, x: Tensor, phase: Tensor, back: Tensor, *options: Any) -> tuple:
-        count, out = info.batch_size, ((0 if options[1] else None), 0, 0)
+    def vmap(info: Any, dims: tuple, g: Tensor, x: Tensor, weight: Tensor, phase: Tensor, wants_x: bool) -> tuple:
+        count, out = info.batch_size, ((0 if wants_x else None), 0, 0)
         if dims[1:4] == (None, None, None):  # several cotangents of the same networks
-            found = _Gradient.apply(g.movedim(dims[0], 0).flatten(0, 1), x, phase, back, *options)
+            found = _Gradient.apply(g.movedim(dims[0], 0).flatten(0, 1), x, weight, phase, wants_x)
             return tuple(None if part is None else part.unflatten(0, (count, -1)) for part in found), out
-        given = list(zip((g, x, phase, back), dims))
+        given = list(zip((g, x, weight, phase), dims))
         each = [[part if dim is None else part.select(dim, r) for part, dim in given] for r in range(count)]
-        found = zip(*(_Gradient.apply(*parts, *options) for parts in each))
+        found = zip(*(_Gradient.apply(*parts, wants_x) for parts in each))
         return tuple(None if parts[0] is None else torch.stack(parts) for parts in found), out
 
 

@@ -1,8 +1,8 @@
 """``max_pool2d(relu(conv2d(x, weight, bias)), 2)`` and its gradients as Triton programs, one set of weights per ray.
 
 A pooled pixel needs ``K + 1`` rows and columns of the input: its four convolutions ("phases" ``(dy, dx)`` of the
-2 x 2 window) read the same taps, each with the weights moved by ``(dy, dx)``. So the taps are loaded once and
-multiplied with the moved weights of all four phases, which :func:`_expand` lays side by side:
+2 x 2 window) read the same taps, each with the weights moved by ``(dy, dx)``. So the taps are loaded once, and each
+phase is a matrix product of them with moved weights:
 
     z_p[pixel, n] = sum over taps (c, i, j) of  x[c, 2 py + i, 2 px + j]  w[n, c, i - dy_p, j - dx_p]            (1)
     y = relu(max_p z_p + b)
@@ -29,43 +29,9 @@ from torch import Tensor
 
 
 @triton.jit
-def _expand(
-    w, taps_table, back_table, TAPS: tl.constexpr, BACK: tl.constexpr,
-    C: tl.constexpr, K: tl.constexpr, N: tl.constexpr, NB: tl.constexpr, CB: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """The weights as a matrix ``[taps, (phase, n)]`` for (1), and as ``[phase, (n, s, t), (a, b, c)]`` for (3)."""
-    ray, at = tl.program_id(1), tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    w += ray * (N * C * K * K)
-    side: tl.constexpr = K + 1
-    reach: tl.constexpr = K // 2 + 1
-
-    tap, column = at // (4 * NB), at % (4 * NB)
-    c, n, phase = tap // (side * side), column % NB, column // NB
-    i, j = tap % (side * side) // side - phase // 2, tap % side - phase % 2
-    real = (c < C) & (n < N) & (i >= 0) & (i < K) & (j >= 0) & (j < K)
-    tl.store(
-        taps_table + ray * (TAPS * 4 * NB) + at,
-        tl.load(w + (n * C + c) * (K * K) + i * K + j, real, 0.0),
-        at < TAPS * 4 * NB,
-    )
-
-    phase, rest = at // (BACK * 4 * CB), at % (BACK * 4 * CB)
-    k, column = rest // (4 * CB), rest % (4 * CB)
-    n, s, t = k // (reach * reach), k % (reach * reach) // reach, k % reach
-    c, parity = column % CB, column // CB
-    i, j = 2 * s + parity // 2 - phase // 2, 2 * t + parity % 2 - phase % 2
-    real = (c < C) & (n < N) & (i >= 0) & (i < K) & (j >= 0) & (j < K)
-    tl.store(
-        back_table + ray * (4 * BACK * 4 * CB) + at,
-        tl.load(w + (n * C + c) * (K * K) + i * K + j, real, 0.0),
-        at < 4 * BACK * 4 * CB,
-    )
-
-
-@triton.jit
 def _forward(
-    x, table, b, y, phase, x_ray, pixels, TAPS: tl.constexpr,
-    H: tl.constexpr, W: tl.constexpr, P: tl.constexpr, Q: tl.constexpr, C: tl.constexpr, K: tl.constexpr, N: tl.constexpr, NB: tl.constexpr,
+    x, w, b, y, phase, x_ray, pixels, H, W, P, Q,
+    C: tl.constexpr, K: tl.constexpr, N: tl.constexpr, NB: tl.constexpr,
     BM: tl.constexpr, BK: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     ray, n = tl.program_id(1), tl.arange(0, NB)
@@ -74,7 +40,7 @@ def _forward(
     image, place = pixel // (P * Q), pixel % (P * Q)
     corner = image * (C * H * W) + (place // Q) * (2 * W) + (place % Q) * 2
     x += ray * x_ray
-    table += ray * TAPS * (4 * NB)
+    w += ray * (N * C * K * K)
     side: tl.constexpr = K + 1
     z0 = tl.zeros((BM, NB), tl.float32)
     z1 = tl.zeros((BM, NB), tl.float32)
@@ -82,14 +48,17 @@ def _forward(
     z3 = tl.zeros((BM, NB), tl.float32)
     for start in range(0, C * side * side, BK):
         tap = start + tl.arange(0, BK)
-        offset = tap // (side * side) * H * W + tap % (side * side) // side * W + tap % side
+        c, i, j = tap // (side * side), tap % (side * side) // side, tap % side
         there = tap < C * side * side
-        a = tl.load(x + corner[:, None] + offset[None, :], inside[:, None] & there[None, :], 0.0)
-        moved = table + tap[:, None] * (4 * NB) + n[None, :]
-        z0 = tl.dot(a, tl.load(moved), z0, input_precision=PRECISION)
-        z1 = tl.dot(a, tl.load(moved + NB), z1, input_precision=PRECISION)
-        z2 = tl.dot(a, tl.load(moved + 2 * NB), z2, input_precision=PRECISION)
-        z3 = tl.dot(a, tl.load(moved + 3 * NB), z3, input_precision=PRECISION)
+        a = tl.load(x + corner[:, None] + (c * H * W + i * W + j)[None, :], inside[:, None] & there[None, :], 0.0)
+        at = n[None, :] * (C * K * K) + (c * K * K + i * K + j)[:, None]
+        real = there[:, None] & (n < N)[None, :]
+        up, left = (i > 0)[:, None], (j > 0)[:, None]
+        down, right = (i < K)[:, None], (j < K)[:, None]
+        z0 = tl.dot(a, tl.load(w + at, real & down & right, 0.0), z0, input_precision=PRECISION)
+        z1 = tl.dot(a, tl.load(w + at - 1, real & down & left, 0.0), z1, input_precision=PRECISION)
+        z2 = tl.dot(a, tl.load(w + at - K, real & up & right, 0.0), z2, input_precision=PRECISION)
+        z3 = tl.dot(a, tl.load(w + at - K - 1, real & up & left, 0.0), z3, input_precision=PRECISION)
     won = tl.where(z1 > z0, 1, 0)
     best = tl.where(z1 > z0, z1, z0)
     won = tl.where(z2 > best, 2, won)
@@ -108,7 +77,8 @@ def _forward(
 @triton.jit
 def _weight_partial(
     x, g, phase, partial, bias_partial, x_ray, rays, pixels, TAPS: tl.constexpr,
-    H: tl.constexpr, W: tl.constexpr, P: tl.constexpr, Q: tl.constexpr, C: tl.constexpr, K: tl.constexpr, N: tl.constexpr, NB: tl.constexpr, TILES: tl.constexpr, CHUNKS: tl.constexpr,
+    H: tl.constexpr, W: tl.constexpr, P: tl.constexpr, Q: tl.constexpr,
+    C: tl.constexpr, K: tl.constexpr, N: tl.constexpr, NB: tl.constexpr, TILES: tl.constexpr, CHUNKS: tl.constexpr,
     BM: tl.constexpr, BK: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """The sums ``t_p`` of (2) over one chunk of pixels, for one tile of taps; tile 0 adds up the bias as well."""
@@ -174,9 +144,28 @@ def _weight_sum(
 
 
 @triton.jit
+def _expand(
+    w, table, BACK: tl.constexpr, C: tl.constexpr, K: tl.constexpr, N: tl.constexpr, CB: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    """The weights as (3) needs them: ``[phase, (n, s, t), (a, b, c)]``."""
+    ray, at = tl.program_id(1), tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    reach: tl.constexpr = K // 2 + 1
+    phase, rest = at // (BACK * 4 * CB), at % (BACK * 4 * CB)
+    k, column = rest // (4 * CB), rest % (4 * CB)
+    n, s, t = k // (reach * reach), k % (reach * reach) // reach, k % reach
+    c, parity = column % CB, column // CB
+    i, j = 2 * s + parity // 2 - phase // 2, 2 * t + parity % 2 - phase % 2
+    real = (c < C) & (n < N) & (i >= 0) & (i < K) & (j >= 0) & (j < K)
+    value = tl.load(w + ray * (N * C * K * K) + (n * C + c) * (K * K) + i * K + j, real, 0.0)
+    tl.store(table + ray * (4 * BACK * 4 * CB) + at, value, at < 4 * BACK * 4 * CB)
+
+
+@triton.jit
 def _input_gradient(
     g, phase, table, dx, rays, pixels, BACK: tl.constexpr,
-    H: tl.constexpr, W: tl.constexpr, P: tl.constexpr, Q: tl.constexpr, C: tl.constexpr, K: tl.constexpr, N: tl.constexpr, CB: tl.constexpr,
+    H: tl.constexpr, W: tl.constexpr, P: tl.constexpr, Q: tl.constexpr,
+    C: tl.constexpr, K: tl.constexpr, N: tl.constexpr, CB: tl.constexpr,
     BM: tl.constexpr, BK: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """(3) for the four pixels ``(2 u, 2 v) ... (2 u + 1, 2 v + 1)`` of each place ``(u, v)``."""
@@ -213,29 +202,16 @@ def _input_gradient(
     tl.store(dx + to, d, ok)
 
 
-def expand(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """The weights ``[R, N, C, K, K]`` as the matrices that :func:`forward` and :func:`input_gradient` multiply with."""
-    R, N, C, K, _ = weight.shape
-    NB, CB = _block(N), _block(C)
-    taps, back = _up(C * (K + 1) ** 2, 64), _up(N * (K // 2 + 1) ** 2, 32)
-    taps_table, back_table = weight.new_empty(R, taps, 4 * NB), weight.new_empty(R, 4, back, 4 * CB)
-    size = max(taps_table[0].numel(), back_table[0].numel())
-    _expand[(triton.cdiv(size, 512), R)](
-        weight, taps_table, back_table, TAPS=taps, BACK=back, C=C, K=K, N=N, NB=NB, CB=CB, BLOCK=512
-    )
-    return taps_table, back_table
-
-
-def forward(x: Tensor, table: Tensor, bias: Tensor, K: int) -> tuple[Tensor, Tensor]:
+def forward(x: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
     """``y`` and the phases that won, uint8; all tensors contiguous."""
-    (Rx, B, C, H, W), (R, N) = x.shape, bias.shape
+    (Rx, B, C, H, W), (R, N, _, K, _) = x.shape, weight.shape
     P, Q = (H - K + 1) // 2, (W - K + 1) // 2
     y = x.new_empty(R, B, N, P, Q)
     phase = torch.empty_like(y, dtype=torch.uint8)
-    pixels, tile = B * P * Q, FORWARD
+    pixels, tile = B * P * Q, FORWARD_SMALL if R * B * P * Q < 16384 else FORWARD
     _forward[(triton.cdiv(pixels, tile.pixels), R)](
-        x, table, bias, y, phase, (Rx > 1) * B * C * H * W, pixels, TAPS=table.shape[1],
-        H=H, W=W, P=P, Q=Q, C=C, K=K, N=N, NB=_block(N), BM=tile.pixels, BK=tile.depth, PRECISION=precision(), num_warps=tile.warps,
+        x, weight, bias, y, phase, (Rx > 1) * B * C * H * W, pixels, H, W, P, Q,
+        C=C, K=K, N=N, NB=_block(N), BM=tile.pixels, BK=tile.depth, PRECISION=precision(), num_warps=tile.warps,
     )  # fmt: skip
     return y, phase
 
@@ -251,7 +227,8 @@ def weight_gradient(x: Tensor, g: Tensor, phase: Tensor, K: int) -> tuple[Tensor
     bias_partial = x.new_empty(J, R, chunks, 4 * NB)
     _weight_partial[(chunks * tiles, J * R)](
         x, g, phase, partial, bias_partial, (Rx > 1) * B * C * H * W, R, pixels, TAPS=tiles * tile.depth,
-        H=H, W=W, P=P, Q=Q, C=C, K=K, N=N, NB=NB, TILES=tiles, CHUNKS=chunks, BM=tile.pixels, BK=tile.depth, PRECISION=precision(),
+        H=H, W=W, P=P, Q=Q,
+        C=C, K=K, N=N, NB=NB, TILES=tiles, CHUNKS=chunks, BM=tile.pixels, BK=tile.depth, PRECISION=precision(),
         num_warps=tile.warps,
     )  # fmt: skip
     dw, db = x.new_empty(J, R, N, C, K, K), x.new_empty(J, R, N)
@@ -261,14 +238,17 @@ def weight_gradient(x: Tensor, g: Tensor, phase: Tensor, K: int) -> tuple[Tensor
     return dw, db
 
 
-def input_gradient(g: Tensor, phase: Tensor, table: Tensor, C: int, K: int, size: tuple[int, int]) -> Tensor:
+def input_gradient(g: Tensor, phase: Tensor, weight: Tensor, size: tuple[int, int]) -> Tensor:
     """``dx [J, R, B, C, H, W]`` of the cotangents ``g [J, R, B, N, P, Q]``."""
-    (J, R, B, N, P, Q), (H, W), tile = g.shape, size, INPUT
-    U, V = triton.cdiv(H, 2), triton.cdiv(W, 2)
+    (J, R, B, N, P, Q), (_, _, C, K, _), (H, W), tile = g.shape, weight.shape, size, INPUT
+    CB, back = _block(C), _up(N * (K // 2 + 1) ** 2, tile.depth)
+    table = weight.new_empty(R, 4, back, 4 * CB)
+    _expand[(triton.cdiv(table[0].numel(), 512), R)](weight, table, BACK=back, C=C, K=K, N=N, CB=CB, BLOCK=512)
     dx = g.new_empty(J, R, B, C, H, W)
-    _input_gradient[(triton.cdiv(B * U * V, tile.pixels), J * R)](
-        g, phase, table, dx, R, B * P * Q, BACK=table.shape[2],
-        H=H, W=W, P=P, Q=Q, C=C, K=K, N=N, CB=_block(C), BM=tile.pixels, BK=tile.depth, PRECISION=precision(), num_warps=tile.warps,
+    places = B * triton.cdiv(H, 2) * triton.cdiv(W, 2)
+    _input_gradient[(triton.cdiv(places, tile.pixels), J * R)](
+        g, phase, table, dx, R, B * P * Q, BACK=back, H=H, W=W, P=P, Q=Q,
+        C=C, K=K, N=N, CB=CB, BM=tile.pixels, BK=tile.depth, PRECISION=precision(), num_warps=tile.warps,
     )  # fmt: skip
     return dx
 
@@ -282,7 +262,7 @@ class Tile(NamedTuple):
     programs: int = 0
 
 
-FORWARD, INPUT = Tile(128, 16, 4), Tile(128, 16, 4)
+FORWARD, FORWARD_SMALL, INPUT = Tile(128, 16, 4), Tile(32, 32, 2), Tile(128, 16, 4)
 FEW_TAPS, MANY_TAPS = Tile(32, 64, 4, 256), Tile(32, 128, 4, 128)  # for the weights' gradient
 
 

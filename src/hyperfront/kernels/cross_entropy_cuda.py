@@ -68,4 +68,4 @@ class _CrossEntropy(torch.autograd.Function):
 
 def cross_entropy_cuda(logits: Tensor, labels: Tensor) -> Tensor:
     """``F.cross_entropy`` of ``logits [B, N]`` and integer ``labels [B]``."""
-    return _CrossEntropy.apply(logits[None], labels[None])[0][0]
+    return _CrossEntropy.apply(logits[None], labels[None])[0].squeeze(0)

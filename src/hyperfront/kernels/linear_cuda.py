@@ -1,4 +1,4 @@
-"""``relu(x W^T + b)`` in one Triton launch, and all its gradients in another: for layers too small to fill a GPU.
+"""``relu(x W^T + b)`` in one Triton launch, and for few outputs all its gradients in another.
 
 Shapes: ``x [Rx, M, K]`` with ``Rx`` 1 or ``R``, ``weight [R, N, K]``, ``bias [R, N]``, cotangents ``g [J, R, M, N]``.
 """
@@ -102,7 +102,7 @@ class _Linear(torch.autograd.Function):
         if g is None:
             return None, None, None, None
         found = _Gradient.apply(g[None], *ctx.saved_tensors, ctx.relu, ctx.needs_input_grad[0])
-        return *(None if part is None else part[0] for part in found), None
+        return *(None if part is None else part.squeeze(0) for part in found), None
 
     @staticmethod
     def vmap(info: Any, dims: tuple, x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> tuple:
@@ -119,6 +119,10 @@ class _Gradient(torch.autograd.Function):
     def forward(g: Tensor, x: Tensor, weight: Tensor, y: Tensor, relu: bool, wants_x: bool) -> tuple:
         g, x, weight, y = g.contiguous(), x.contiguous(), weight.contiguous(), y.contiguous()
         (J, R, M, N), K = g.shape, x.shape[-1]
+        if N > 16:  # large enough for the library's matrix products
+            g = torch.where(y > 0, g, 0.0) if relu else g
+            dx = (g @ weight if len(x) == R else (g @ weight).sum(1, keepdim=True)) if wants_x else None
+            return dx, g.mT @ x, g.sum(2)
         dx = g.new_empty(J, R, M, K) if wants_x else g
         dw, db = g.new_empty(J, R, N, K), g.new_empty(J, R, N)
         rows, wide, deep = 32, 64 if N > 32 else 16 if N <= 16 else 32, 64
@@ -160,4 +164,4 @@ def merged(tensor: Tensor, dim: int | None, count: int) -> Tensor:
 
 def linear_cuda(x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
     """``F.linear(x, weight, bias)`` of ``x [M, K]``, with a ReLU behind it if asked for."""
-    return _Linear.apply(x[None], weight[None], bias[None], relu)[0]
+    return _Linear.apply(x[None], weight[None], bias[None], relu).squeeze(0)

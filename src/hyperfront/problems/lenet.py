@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from torch import Tensor, nn
-from torch.nn import functional as F
+
+from hyperfront.kernels.layers import ConvReluPool, linear
 
 
 class LeNet(nn.Module):
@@ -16,13 +17,10 @@ class LeNet(nn.Module):
     def __init__(self, *, relu: bool = True):
         super().__init__()
         self.relu = relu
-        self.conv1, self.conv2 = nn.Conv2d(1, 10, 9), nn.Conv2d(10, 20, 5)
+        self.conv1, self.conv2 = ConvReluPool(1, 10, 9), ConvReluPool(10, 20, 5)
         self.fc, self.left, self.right = nn.Linear(500, 50), nn.Linear(50, 10), nn.Linear(50, 10)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        x = F.max_pool2d(F.relu(self.conv1(x)), 2)
-        x = F.max_pool2d(F.relu(self.conv2(x)), 2)
-        x = self.fc(x.flatten(1))
-        if self.relu:
-            x = F.relu(x)
-        return self.left(x), self.right(x)
+        x = self.conv2(self.conv1(x)).flatten(1)
+        x = linear(x, self.fc, relu=self.relu)
+        return linear(x, self.left), linear(x, self.right)

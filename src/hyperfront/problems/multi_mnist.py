@@ -14,11 +14,11 @@ from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from hyperfront.batches import Batch
 from hyperfront.data.composites import composites
 from hyperfront.errors import ProblemError
+from hyperfront.kernels.layers import cross_entropy
 from hyperfront.problem import Problem, supervised
 from hyperfront.problems.lenet import LeNet
 from hyperfront.problems.recipe import Entry, Recipe
@@ -64,7 +64,7 @@ def multi_mnist(
         losses={task: partial(_cross_entropy, side) for side, task in enumerate(TASKS)},
         scores={f"{task} accuracy": partial(_accuracy, side) for side, task in enumerate(TASKS)},
         reference=(2, 2),
-        inputs=lambda batch: batch[0] / 255,
+        inputs=lambda batch: batch[0] * (1 / 255),
         augment=Shift(shift) if shift else None,
         identity={
             "problem": name,
@@ -75,7 +75,7 @@ def multi_mnist(
 
 
 def _cross_entropy(side: int, output: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
-    return F.cross_entropy(output[side], batch[1 + side])
+    return cross_entropy(output[side], batch[1 + side])
 
 
 def _accuracy(side: int, output: tuple[Tensor, Tensor], batch: Batch) -> Tensor:

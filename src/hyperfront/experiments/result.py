@@ -1,0 +1,94 @@
+"""What one training run reached, in a file small enough to keep: rays, losses, scores, settings, environment, time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from hyperfront import checkpoint, metrics
+from hyperfront.errors import CheckpointError
+from hyperfront.front import Front, evaluate
+from hyperfront.problem import Problem
+from hyperfront.runs import Run
+from hyperfront.training.record import describe, environment
+
+FORMAT = "hyperfront-result"
+
+
+@dataclass(frozen=True)
+class Result:
+    """A run of a built-in problem: the model chosen on validation data, and its front on the test data."""
+
+    problem: str
+    preset: str
+    solver: str
+    seed: int
+    settings: Mapping[str, Any]
+    """The recipe that was used, with whatever replaced its own settings."""
+    parameters: int
+    """Of the hypernetwork and of what is trained beside it."""
+    seconds: Mapping[str, float]
+    """``training``: the steps alone; ``total``: validation, checkpoints and preparation as well."""
+    objectives: tuple[str, ...]
+    reference: tuple[float, ...]
+    convention: str
+    rays: list[list[float]]
+    fronts: Mapping[str, Mapping[str, Any]]
+    """For ``val`` and ``test``: ``hypervolume``, ``uniformity`` (natural log), ``nondominated``, losses and scores."""
+    status: Mapping[str, int]
+    """How many rays of the training were solved how."""
+    environment: Mapping[str, Any]
+
+    def save(self, path: Path) -> None:
+        checkpoint.write_json(path, {"format": FORMAT, "schema": checkpoint.SCHEMA, **asdict(self)})
+
+    @classmethod
+    def load(cls, path: Path) -> Result:
+        document = checkpoint.read_json(path)
+        try:
+            if document.pop("format") != FORMAT or document.pop("schema") != checkpoint.SCHEMA:
+                raise KeyError("format")
+            return cls(**document)
+        except (KeyError, TypeError) as error:
+            raise CheckpointError("the file holds no result of a run", got=f"{path}: {error!r}") from None
+
+
+def measure(
+    run: Run, problem: Problem, *, preset: str, solver: str, seed: int, settings: Any, seconds: float
+) -> Result:
+    """The result of ``run``; this is where the test set is looked at, once."""
+    if run.front is None:
+        raise CheckpointError("the run has no validation front, so nothing was selected on it")
+    fronts = {"val": run.front, "test": evaluate(run.model, problem.test, run.front.rays)}
+    status: dict[str, int] = {}
+    for record in run.history:
+        for kind, count in record["status"].items():
+            status[kind] = status.get(kind, 0) + count
+    return Result(
+        problem=(problem.identity or {})["problem"],
+        preset=preset,
+        solver=solver,
+        seed=seed,
+        settings=describe(asdict(settings)),
+        parameters=sum(p.numel() for p in run.model.parameters() if p.requires_grad),
+        seconds={"training": round(sum(r["seconds"] for r in run.history), 2), "total": round(seconds, 2)},
+        objectives=problem.objectives,
+        reference=problem.reference or (),
+        convention=run.front.convention,
+        rays=run.front.rays.tolist(),
+        fronts={name: _summary(front) for name, front in fronts.items()},
+        status=status,
+        environment=environment(run.model.device),
+    )
+
+
+def _summary(front: Front) -> dict[str, Any]:
+    return {
+        "hypervolume": metrics.hypervolume(front.losses, front.reference) if front.reference else None,
+        "uniformity": front.uniformity(),
+        "nondominated": front.nondominated_share(),
+        "losses": front.losses.tolist(),
+        "scores": {name: values.tolist() for name, values in front.scores.items()},
+    }
