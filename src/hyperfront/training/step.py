@@ -59,7 +59,7 @@ def backward(
     torch.Size([1, 2])
     """
 
-    def stacked(network: Network, _: Batch) -> Tensor:
+    def each_loss(network: Network, _: Batch) -> tuple[Tensor, ...]:
         found = list(losses(network))
         if len(found) != model.m:
             raise LossError(
@@ -67,10 +67,10 @@ def backward(
                 got=f"{len(found)} losses",
                 expected=f"{model.m}, for {', '.join(model.objectives)}",
             )
-        return torch.stack([scalar(name, value) for name, value in zip(model.objectives, found)])
+        return tuple(scalar(name, value) for name, value in zip(model.objectives, found))
 
     check_solver(solver)
-    result = _backward(model, model.prepare(rays), stacked, (), split=False, solver=solver)
+    result = _backward(model, model.prepare(rays), each_loss, (), split=False, solver=solver)
     model.record["convention"] = solver.convention
     if (result.status == Status.INVALID).any():
         check_losses(result.losses, model.objectives, solver, where="in this step")
@@ -93,7 +93,13 @@ class Step:
     def __call__(self, rays: Tensor, batch: Batch) -> StepResult:
         batch = batches.split(batch, len(rays)) if self.split else batch
         result = _backward(
-            self.model, rays, self.problem.losses, batch, split=self.split, solver=self.solver, floor=FLOOR * self.mean
+            self.model,
+            rays,
+            self.problem.each_loss,
+            batch,
+            split=self.split,
+            solver=self.solver,
+            floor=FLOOR * self.mean,
         )
         now = result.losses.detach().double().mean(0)
         self.mean = torch.where(self.mean > 0, 0.99 * self.mean + 0.01 * now, now)
@@ -103,7 +109,7 @@ class Step:
 def _backward(
     model: ParetoModel,
     rays: Tensor,
-    function: Callable[[Network, Batch], Tensor],
+    each_loss: Callable[[Network, Batch], tuple[Tensor, ...]],
     batch: Batch,
     *,
     split: bool,
@@ -112,7 +118,8 @@ def _backward(
 ) -> StepResult:
     theta = model.hypernet(rays)
     leaf = theta.detach().requires_grad_()
-    losses = model.target.map(function, leaf, rays, batch, split=split)
+    columns = model.target.map(each_loss, leaf, rays, batch, split=split)  # m times [R]
+    losses = torch.stack(columns, dim=1)
     shared = [p for p in model.target.parameters() if p.requires_grad]  # trained directly, the same for all rays
     wanted = [leaf, *shared]
 
@@ -120,14 +127,14 @@ def _backward(
         weights, status = _solve(solver, losses.detach(), rays, None, floor)
         gradients = torch.autograd.grad((weights * losses).sum() / len(rays), wanted, materialize_grads=True)
     elif len(rays) == 1:  # the m passes give the gradients of the shared parameters too
-        passes = _passes(losses, wanted, keep=False)
+        passes = _passes(columns, wanted, keep=False)
         gram = _gram(model, solver, rays, [found[0] for found in passes])
         weights, status = _solve(solver, losses.detach(), rays, gram, floor)
         rows = list(zip(*passes))
         del passes  # so that each parameter's m gradients go when their sum is made
         gradients = [_combine(weights[0], rows.pop(0)) for _ in wanted]
     else:  # they give those of each ray's theta, since no loss depends on another's; the shared ones need a pass more
-        rows = [found[0] for found in _passes(losses, [leaf], keep=bool(shared))]  # m times [R, n]
+        rows = [found[0] for found in _passes(columns, [leaf], keep=bool(shared))]  # m times [R, n]
         weights, status = _solve(solver, losses.detach(), rays, _gram(model, solver, rays, rows), floor)
         gradients = [_combine(weights.T[:, :, None] / len(rays), rows)]
         if shared:
@@ -140,13 +147,17 @@ def _backward(
     return StepResult(losses.detach(), weights, status)
 
 
-def _passes(losses: Tensor, wanted: list[Tensor], *, keep: bool) -> list[tuple[Tensor, ...]]:
+def _passes(columns: Sequence[Tensor], wanted: list[Tensor], *, keep: bool) -> list[tuple[Tensor, ...]]:
     """The gradients of every objective, summed over rays, with respect to the wanted tensors."""
-    m = losses.shape[1]
-    return [
-        torch.autograd.grad(losses[:, j].sum(), wanted, retain_graph=keep or j + 1 < m, materialize_grads=True)
-        for j in range(m)
-    ]
+    found = []
+    for j, column in enumerate(columns, 1):
+        if column.requires_grad:
+            keep_graph = keep or j < len(columns)
+            ones = torch.ones_like(column)
+            found.append(torch.autograd.grad(column, wanted, ones, retain_graph=keep_graph, materialize_grads=True))
+        else:  # a gap between groups of which the batch has none
+            found.append(tuple(torch.zeros_like(tensor) for tensor in wanted))
+    return found
 
 
 def _combine(weights: Tensor, rows: Sequence[Tensor]) -> Tensor:
