@@ -12,8 +12,8 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "src" / "hyperfront"
 # From the ground up: a module imports, at module level, only from what stands before it.
 ORDER = """
-    errors preferences metrics batches roles assemblies target hypernets checkpoint model solvers measures sources
-    problem selection front data problems runs training plots cli
+    errors kernels preferences metrics batches roles assemblies target hypernets checkpoint model solvers measures
+    sources problem selection front data problems runs training plots cli
 """.split()  # noqa: SIM905 (easier to read)
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 

@@ -1,8 +1,7 @@
-"""Convolution, ReLU and 2 x 2 max pooling in one: by whatever is fastest for the device and the shape."""
+"""Convolution, ReLU and 2 x 2 max pooling in one, by whatever is fastest for device and shape."""
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -10,10 +9,12 @@ from hyperfront.kernels import conv_relu_pool_cpu
 
 
 def conv_relu_pool(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """``max_pool2d(relu(conv2d(x, weight, bias)), 2)``: ``x [B, C, H, W]``, ``weight [O, C, k, l]``, ``bias [O]``.
+    """``max_pool2d(relu(conv2d(x, weight, bias)), 2)`` of ``x [B, C, H, W]``, ``weight [O, C, k, l]``, ``bias [O]``.
 
-    Differentiable, also by ``torch.vmap`` over rays and for several cotangents at once.
+    Differentiable, under ``torch.vmap`` too, and equal up to rounding to :func:`reference`, which runs where nothing
+    faster is known.
 
+    >>> import torch
     >>> x, weight, bias = torch.ones(1, 1, 6, 6), torch.ones(2, 1, 3, 3), torch.tensor([0.0, -20.0])
     >>> conv_relu_pool(x, weight, bias)[0, :, 0, 0]
     tensor([9., 0.])
@@ -24,5 +25,5 @@ def conv_relu_pool(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 def reference(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """The definition, and what runs where nothing faster is known."""
+    """The definition."""
     return F.max_pool2d(F.relu(F.conv2d(x, weight, bias)), 2)

@@ -179,7 +179,8 @@ def _solve(
     solver: Solver, losses: Tensor, rays: Tensor, gram: Tensor | None, floor: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """The solver's weights, after lifting losses near zero where it needs positive ones."""
-    if not solver.positive or floor is None:
+    looks = losses.device.type == "cpu"  # a GPU would have to stop for it
+    if not solver.positive or floor is None or (looks and not (losses < floor).any()):
         weights, status = solver(losses, rays, gram)
         return weights.to(losses.dtype), status
     low = (losses >= 0) & (losses < floor)
