@@ -29,6 +29,8 @@ def maximise_one(c: Row, A: Sequence[Row], b: Row) -> list[float] | None:
     for row, bound in zip(A, b):
         if scale := max(map(abs, row)):
             lines.append([(entry - bound) / scale for entry in row])
+        elif bound > 0:
+            return None
     scale = max(map(abs, c)) or 1.0
     lines.append([-entry / scale for entry in c])
 
