@@ -19,6 +19,7 @@ from hyperfront.solvers import EPO, LS, Status, lift
 from hyperfront.solvers import linprog as linprog_module
 from hyperfront.solvers.epo import LOSS_FLOOR, RAY_FLOOR, program
 from hyperfront.solvers.linprog import maximise, maximise_or_relax
+from hyperfront.solvers.linprog_plain import maximise_one
 from hyperfront.solvers.minnorm import active_set, min_norm
 
 KINDS = ("generic", "low rank", "rank 1", "duplicate", "opposite", "zero", "all zero", "unequal")
@@ -321,6 +322,20 @@ def test_maximise_agrees_with_highs(m: int, q: int, bland: int, monkeypatch: pyt
         optimum = highs(c[i], A[i], b[i])
         assert (optimum is not None) == bool(solved[i])
         assert optimum is None or optimum == pytest.approx((c[i] @ alpha[i]).item(), abs=1e-10)
+
+
+@pytest.mark.parametrize(("m", "q"), [(2, 2), (3, 5), (7, 9)])
+def test_one_program_in_plain_numbers_is_solved_like_many(m: int, q: int) -> None:
+    c, A, b = random_programs(300, m, q, seed=m)
+    A[::7, 0], b = 0, b.clamp_min(-3)
+    b[::14, 0] = 1  # 0 >= 1
+    alpha, solved = maximise(c, A, b)
+    found = [maximise_one(*(t[i].tolist() for t in (c, A, b))) for i in range(300)]
+    given = torch.tensor([one is not None for one in found])
+    assert not (given & ~solved).any() and given.sum() > 0.9 * solved.sum()
+    plain = torch.tensor([one or [0.0] * m for one in found], dtype=torch.float64)[given]
+    assert torch.allclose((c[given] * plain).sum(-1), (c * alpha)[given].sum(-1), rtol=0, atol=1e-10)
+    assert ((A[given] @ plain[..., None])[..., 0] - b[given]).min() > -1e-10
 
 
 def test_maximise_or_relax_drops_only_the_last_row_and_only_where_it_must() -> None:

@@ -116,6 +116,23 @@ def test_a_loss_of_zero_is_floored_under_epo_and_reported():
     assert all(p.grad.isfinite().all() for p in model.parameters())
 
 
+def test_a_loss_that_is_constant_at_a_step_has_no_gradient_there():
+    """A gap between groups of which a batch has none."""
+    model, _, batch = regression(mlp(), generate="0.*")
+    problem = hf.supervised(
+        batch,
+        losses={"small": lambda output, batch: output.square().mean(), "large": lambda output, batch: torch.ones(())},
+    )
+    for solver in (hf.LS(), hf.EPO(), hf.EPO(space="hypernetwork")):
+        for rays in (RAYS, RAYS[:1]):
+            model.zero_grad()
+            result = Step(model, problem, solver)(rays, batch)
+            found = gradients(model)
+            expected = by_autograd(model, problem, rays, batch, result.weights, split=True)
+            for a, b in zip(found, expected, strict=True):
+                torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-4)
+
+
 def assert_refused(solver, bad, message: str) -> None:
     """Both before the first step and by fit, which changes nothing."""
     torch.manual_seed(0)

@@ -34,9 +34,11 @@ class Units:
         """Values ``[..., m]`` of the objectives as losses ``[..., m]``."""
         if self.trivial:
             return values
-        sign = [-1.0 if flag else 1.0 for flag in self.maximise]
-        slope = [s / scale for s, scale in zip(sign, self.scale)]
-        return (values - values.new_tensor(self.ideal)) * values.new_tensor(slope)
+        return (values - values.new_tensor(self.ideal)) * values.new_tensor(self.slope)
+
+    @property
+    def slope(self) -> list[float]:
+        return [(-1.0 if flag else 1.0) / scale for flag, scale in zip(self.maximise, self.scale)]
 
     @property
     def trivial(self) -> bool:
@@ -121,18 +123,26 @@ class Problem:
 
     def losses(self, network: Network, batch: Batch) -> Tensor:
         """The losses ``[m]`` of one network on one batch, in the problem's units."""
+        return torch.stack(self.each_loss(network, batch))
+
+    def each_loss(self, network: Network, batch: Batch) -> tuple[Tensor, ...]:
+        """The same, one by one, so that the gradient of one does not go through the others."""
         output = network(self.inputs(batch))
         if self.function is not None:
-            values = self.function(output)
-        else:
-            values = torch.stack([scalar(name, f(output, batch)) for name, f in self.measures.items()])
+            return self.units.apply(self._checked(self.function(output))).unbind()
+        values = [scalar(name, f(output, batch)) for name, f in self.measures.items()]
+        if not self.units.trivial:
+            values = [(v - ideal) * slope for v, ideal, slope in zip(values, self.units.ideal, self.units.slope)]
+        return tuple(values)
+
+    def _checked(self, values: Tensor) -> Tensor:
         if values.shape != (self.m,):
             raise LossError(
                 "the objectives have the wrong shape",
                 got=list(values.shape),
                 expected=f"[{self.m}], one number for each of {', '.join(self.objectives)}",
             )
-        return self.units.apply(values)
+        return values
 
 
 def supervised(

@@ -34,6 +34,7 @@ from torch import Tensor
 from hyperfront.kernels import on_gpu
 from hyperfront.solvers.base import Solver, Status, check_gram
 from hyperfront.solvers.linprog import maximise, maximise_or_relax
+from hyperfront.solvers.linprog_plain import maximise_one
 from hyperfront.solvers.minnorm import min_norm
 
 RAY_FLOOR = 1e-6  # a ray's 0 has no logarithm: entries are lifted to this, and the ray renormalised
@@ -66,6 +67,10 @@ class EPO(Solver):
 
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
         gram, losses = check_gram(self, losses, rays, gram), losses.detach()
+        if len(losses) == 1 and losses.shape[1] > 2 and losses.device.type == "cpu":
+            found = one_ray(losses[0].tolist(), rays[0].tolist(), gram[0].tolist(), self.tolerance)
+            if found is not None:
+                return losses.new_tensor([found]), torch.zeros(1, dtype=torch.uint8)
         least = losses.amin(-1)
         # 0 times anything that is not finite is NaN, and NaN >= 0 is false
         valid = least + 0 * (losses.sum(-1) + gram.sum((-1, -2))) >= 0
@@ -139,6 +144,33 @@ def program(logs: Tensor, rays: Tensor, gram: Tensor, tolerance: float) -> tuple
     restriction = torch.where(dominance, most.clamp_max(0), -torch.inf)
     c = torch.where(dominance, gram.sum(-1), q)
     return c, torch.cat([gram, q[:, None]], 1), torch.cat([limit, restriction], 1)
+
+
+def one_ray(losses: list[float], ray: list[float], gram: list[list[float]], tolerance: float) -> list[float] | None:
+    """The same for one ray in plain numbers; None for what has to be lifted, relaxed or refused, or needs more care."""
+    if not all(LOSS_FLOOR <= loss < math.inf for loss in losses):
+        return None
+    if not all(math.isfinite(entry) for row in gram for entry in row):
+        return None
+    share = [max(entry, RAY_FLOOR) for entry in ray]
+    total = sum(share)
+    share = [entry / total for entry in share]
+    logs = [math.log(loss * entry) for loss, entry in zip(losses, share)]
+    top = max(logs)
+    logs = [log - top if log - top <= -TIE else 0.0 for log in logs]
+    mean = math.log(sum(map(math.exp, logs)) / len(logs))
+    log_share = [log - mean for log in logs]  # ln(m p)
+    mu = sum(math.exp(log) * log for log in log_share) / len(logs)
+
+    anchor = [entry * (log - mu) for entry, log in zip(share, log_share)]
+    terms = [[entry * a for entry, a in zip(row, anchor)] for row in gram]  # C_jk a_k
+    q = [sum(row) if abs(sum(row)) > ROUNDING * sum(map(abs, row)) else 0.0 for row in terms]
+    most = max(q)
+    if mu <= tolerance:
+        return maximise_one([sum(row) for row in gram], [*gram, q], [0.0] * len(q) + [min(most, 0.0)])
+    level = [most <= 0 or log == 0 for log in logs]
+    bounds = [(row, 0.0 if flat else rate) for row, rate, flat in zip(gram, q, level) if flat or rate <= 0]
+    return maximise_one(q, *zip(*bounds))
 
 
 def _many(logs: Tensor, rays: Tensor, gram: Tensor, tolerance: float, status: Tensor) -> tuple[Tensor, Tensor]:

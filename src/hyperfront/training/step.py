@@ -63,7 +63,7 @@ def backward(
     torch.Size([1, 2])
     """
 
-    def stacked(network: Network, _: Batch) -> Tensor:
+    def each_loss(network: Network, _: Batch) -> tuple[Tensor, ...]:
         found = list(losses(network))
         if len(found) != model.m:
             raise LossError(
@@ -71,11 +71,13 @@ def backward(
                 got=f"{len(found)} losses",
                 expected=f"{model.m}, for {', '.join(model.objectives)}",
             )
-        return torch.stack([scalar(name, value) for name, value in zip(model.objectives, found)])
+        return tuple(scalar(name, value) for name, value in zip(model.objectives, found))
 
     check_solver(solver)
     rays = model.prepare(rays)
-    result = _backward(model, rays, lambda leaf: model.target.map(stacked, leaf, rays, (), split=False), solver=solver)
+    result = _backward(
+        model, rays, lambda leaf: model.target.map(each_loss, leaf, rays, (), split=False), solver=solver
+    )
     model.record["convention"] = solver.convention
     if (result.status == Status.INVALID).any():
         check_losses(result.losses, model.objectives, solver, where="in this step")
@@ -92,8 +94,8 @@ class Step:
     def __init__(self, model: ParetoModel, problem: Problem, solver: Solver, *, share_batch: bool = False):
         self.model, self.problem, self.solver = model, problem, solver
         self.split = problem.has_data and not share_batch
-        self.losses: Callable[[Tensor, Tensor, Batch], Tensor] = self._losses
-        """The losses ``[R, m]`` at ``theta [R, n]``, rays and a batch; an engine may put a compiled one here."""
+        self.losses: Callable[[Tensor, Tensor, Batch], Sequence[Tensor]] = self._losses
+        """The ``m`` losses ``[R]`` at ``theta [R, n]``, rays and a batch; an engine may put a compiled one here."""
         self.mean = torch.zeros(problem.m, dtype=torch.float64, device=model.device)
         """Running mean ``[m]`` of the losses, the scale for :data:`FLOOR`; 0 before the first step."""
 
@@ -107,21 +109,22 @@ class Step:
             self.mean.lerp_(now, torch.where(self.mean > 0, 0.01, 1.0).double())  # in place: a graph holds on to it
         return result
 
-    def _losses(self, theta: Tensor, rays: Tensor, batch: Batch) -> Tensor:
-        return self.model.target.map(self.problem.losses, theta, rays, batch, split=self.split)
+    def _losses(self, theta: Tensor, rays: Tensor, batch: Batch) -> Sequence[Tensor]:
+        return self.model.target.map(self.problem.each_loss, theta, rays, batch, split=self.split)
 
 
 def _backward(
     model: ParetoModel,
     rays: Tensor,
-    measure: Callable[[Tensor], Tensor],
+    measure: Callable[[Tensor], Sequence[Tensor]],
     *,
     solver: Solver,
     mean: Tensor | None = None,
 ) -> StepResult:
     theta = model.hypernet(rays)
     leaf = theta.detach().requires_grad_()
-    losses = measure(leaf)
+    columns = measure(leaf)  # m times [R]
+    losses = torch.stack(list(columns), dim=1)
     shared = [p for p in model.target.parameters() if p.requires_grad]  # trained directly, the same for all rays
     wanted = [leaf, *shared]
 
@@ -129,11 +132,11 @@ def _backward(
         weights, status = _solve(solver, losses.detach(), rays, None, mean)
         gradients = torch.autograd.grad(losses, wanted, weights / len(rays), materialize_grads=True)
     elif len(rays) == 1:  # the m passes give the gradients of the shared parameters too
-        passes = _passes(model, losses, wanted, keep=False)
+        passes = _passes(model, columns, wanted, keep=False)
         weights, status = _solve(solver, losses.detach(), rays, _gram(model, solver, rays, passes[0]), mean)
         gradients = [_combine(weights[0], passes.pop(0)) for _ in wanted]  # whose m gradients go then
     else:  # they give those of each ray's theta, since no loss depends on another's; the shared ones need a pass more
-        rows = _passes(model, losses, [leaf], keep=bool(shared))[0]  # m times [R, n]
+        rows = _passes(model, columns, [leaf], keep=bool(shared))[0]  # m times [R, n]
         weights, status = _solve(solver, losses.detach(), rays, _gram(model, solver, rays, rows), mean)
         gradients = [_combine(weights.T / len(rays), rows)]
         if shared:
@@ -145,19 +148,24 @@ def _backward(
     return StepResult(losses.detach(), weights, status)
 
 
-def _passes(model: ParetoModel, losses: Tensor, wanted: list[Tensor], *, keep: bool) -> list[Any]:
+def _passes(model: ParetoModel, columns: Sequence[Tensor], wanted: list[Tensor], *, keep: bool) -> list[Any]:
     """For each wanted tensor its ``m`` gradients, one for every objective, summed over rays: a tensor or a list."""
-    m = losses.shape[1]
-    cotangents = torch.eye(m, dtype=losses.dtype, device=losses.device)[:, None].expand(m, *losses.shape)
-    if model.target.vectorises(losses.device) and m * wanted[0].numel() <= SMALL:
-        together = torch.vmap(
-            lambda g: torch.autograd.grad(losses, wanted, g, retain_graph=True, materialize_grads=True)
-        )
-        return list(together(cotangents))
-    found = [
-        torch.autograd.grad(losses, wanted, cotangents[j], retain_graph=keep or j + 1 < m, materialize_grads=True)
-        for j in range(m)
-    ]
+    m = len(columns)
+    if model.target.vectorises(wanted[0].device) and m * wanted[0].numel() <= SMALL:
+        losses = torch.stack(list(columns))
+        cotangents = torch.eye(m, dtype=losses.dtype, device=losses.device)[..., None].expand(m, *losses.shape)
+
+        def back(g: Tensor) -> tuple[Tensor, ...]:
+            return torch.autograd.grad(losses, wanted, g, retain_graph=True, materialize_grads=True)
+
+        return list(torch.vmap(back)(cotangents))
+    found = []
+    for j, column in enumerate(columns, 1):
+        if column.requires_grad:
+            keep_graph, ones = keep or j < m, torch.ones_like(column)
+            found.append(torch.autograd.grad(column, wanted, ones, retain_graph=keep_graph, materialize_grads=True))
+        else:  # a gap between groups of which the batch has none
+            found.append(tuple(torch.zeros_like(tensor) for tensor in wanted))
     return [list(each) for each in zip(*found)]
 
 
@@ -183,7 +191,8 @@ def _solve(
     solver: Solver, losses: Tensor, rays: Tensor, gram: Tensor | None, mean: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """The solver's weights, after lifting losses near zero where it needs positive ones."""
-    if solver.positive and mean is not None:
+    seen = losses.device.type == "cpu" and mean is not None and not (losses < FLOOR * mean).any()  # a GPU would stop
+    if solver.positive and mean is not None and not seen:
         weights, status = solver.lifted(losses, rays, gram, FLOOR * mean)
     else:
         weights, status = solver(losses, rays, gram)

@@ -1,0 +1,34 @@
+"""Convolution, ReLU and 2 x 2 max pooling in one, by whatever is fastest for device and shape."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from hyperfront.kernels import conv_relu_pool_cpu, on_gpu
+
+
+def conv_relu_pool(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """``max_pool2d(relu(conv2d(x, weight, bias)), 2)`` of ``x [B, C, H, W]``, ``weight [O, C, k, l]``, ``bias [O]``.
+
+    Differentiable, under ``torch.vmap`` too, and equal up to rounding to :func:`reference`, which runs where nothing
+    faster is known.
+
+    >>> import torch
+    >>> x, weight, bias = torch.ones(1, 1, 6, 6), torch.ones(2, 1, 3, 3), torch.tensor([0.0, -20.0])
+    >>> conv_relu_pool(x, weight, bias)[0, :, 0, 0]
+    tensor([9., 0.])
+    """
+    if on_gpu(x, weight, bias) and x.dtype == weight.dtype == torch.float32 and weight.shape[-1] == weight.shape[-2]:
+        from hyperfront.kernels.conv_relu_pool_cuda import conv_relu_pool_cuda  # needs Triton
+
+        return conv_relu_pool_cuda(x, weight, bias)
+    if conv_relu_pool_cpu.pays(x, weight, bias):
+        return conv_relu_pool_cpu.conv_relu_pool(x, weight, bias)
+    return reference(x, weight, bias)
+
+
+def reference(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """The definition."""
+    return F.max_pool2d(F.relu(F.conv2d(x, weight, bias)), 2)

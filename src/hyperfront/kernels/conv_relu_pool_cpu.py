@@ -1,0 +1,120 @@
+"""On the CPU: the four corners of every pooling window as four sets of channels.
+
+Pooling does almost nothing with each output of a convolution, and takes longer than the convolution itself, because
+neighbours in memory belong to different windows. So the convolution should sort them. Its output at the position
+``(2i + a, 2j + b)`` is the output at ``(i, j)`` of a convolution with stride 2 whose kernel is moved by ``(a, b)``:
+
+    y_ab = conv2d(x, pad(weight, a above, 1 - a below, b left, 1 - b right), stride=2)     one convolution for all four
+    out  = relu(max(y_00, y_01, y_10, y_11))                                               one number after the other
+
+The larger kernel takes ``(k + 1)^2`` multiplications where the smaller one takes ``k^2``, so there must not be too many
+channels, or it would cost more than the pooling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torch.nn.grad import conv2d_weight
+
+CORNERS = [(0, 0), (0, 1), (1, 0), (1, 1)]  # as pooling looks at them: of equal values, the first counts
+ADDED = 110  # multiplications for each output that the larger kernel may cost, by measurement
+LEAST = 100_000  # outputs of the convolution; with fewer, starting the operations is what takes the time
+
+
+def pays(x: Tensor, weight: Tensor, bias: Tensor) -> bool:
+    """Whether these tensors are better off here."""
+    known = x.dtype in (torch.float32, torch.float64) and x.dtype == weight.dtype == bias.dtype
+    if x.device.type != "cpu" or not known or x.ndim != 4 or weight.ndim != 4:
+        return False
+    count, channels, k, l = weight.shape
+    height, width = x.shape[2] - k + 1, x.shape[3] - l + 1
+    if min(height, width) < 2:
+        return False
+    return channels * (k + l + 1) <= ADDED and len(x) * count * height * width >= LEAST
+
+
+def conv_relu_pool(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """See :func:`hyperfront.kernels.conv_relu_pool`."""
+    if torch.is_grad_enabled():
+        return _ConvReluPool.apply(x, weight, bias)[0]
+    return _corners(x, weight, bias).amax(1).relu()
+
+
+def _corners(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """The outputs of the convolution, ``[B, 4, O, h, w]``."""
+    return F.conv2d(x, _kernels(weight), bias.repeat(4), stride=2).unflatten(1, (4, len(weight)))
+
+
+def _kernels(weight: Tensor) -> Tensor:
+    """The kernel moved to the four corners, ``[4 O, C, k + 1, l + 1]``."""
+    return torch.cat([F.pad(weight, (b, 1 - b, a, 1 - a)) for a, b in CORNERS])
+
+
+class _ConvReluPool(torch.autograd.Function):
+    """``x, weight, bias -> out [B, O, h, w], chosen [B, 4, O, h, w]``: 1 at the corner that gets the gradient."""
+
+    @staticmethod
+    def forward(x: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:  # pyrefly: ignore[bad-override]
+        corners = _corners(x, weight, bias)
+        out = corners.amax(1).relu_()
+        chosen = corners.eq_(out[:, None])  # in place, so that it gives numbers: truth values are not vectorised
+        left = out.sign()
+        for corner in chosen.unbind(1):
+            left.sub_(corner.mul_(left))
+        return out, chosen
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: tuple) -> None:
+        x, weight, _ = inputs
+        ctx.save_for_backward(x, weight, output[1])
+        ctx.mark_non_differentiable(output[1])
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor | None, _: None) -> tuple[Tensor | None, ...]:  # pyrefly: ignore[bad-override]
+        if grad is None:
+            return None, None, None
+        x, weight, chosen = ctx.saved_tensors
+        for_x, for_weight, for_bias = ctx.needs_input_grad
+        grads = (chosen * grad[:, None]).reshape(
+            len(x), 4 * len(weight), *grad.shape[2:]
+        )  # of the convolution's outputs, [B, 4 O, h, w]
+        return (
+            _input_gradient(grads, weight, x.shape) if for_x else None,
+            _weight_gradient(grads, weight, x) if for_weight else None,
+            grads.sum((0, 2, 3)).view(4, -1).sum(0) if for_bias else None,
+        )
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Sequence[int | None], *tensors: Tensor) -> tuple[tuple[Tensor, ...], tuple[int, int]]:
+        """One ray after the other, which on a CPU is faster than all at once."""
+        each = [
+            [tensor] * info.batch_size if dim is None else tensor.unbind(dim) for tensor, dim in zip(tensors, in_dims)
+        ]
+        results = [_ConvReluPool.apply(*ray) for ray in zip(*each)]
+        return tuple(torch.stack(parts) for parts in zip(*results)), (0, 0)
+
+
+def _weight_gradient(grads: Tensor, weight: Tensor, x: Tensor) -> Tensor:
+    """The gradients of the four kernels, moved back and added."""
+    count, channels, k, l = weight.shape
+    x = x.contiguous(memory_format=torch.channels_last)  # half the time, where there are several channels
+    kernels = conv2d_weight(x, (4 * count, channels, k + 1, l + 1), grads, stride=2).split(count)
+    return torch.stack([part[:, :, a : a + k, b : b + l] for part, (a, b) in zip(kernels, CORNERS)]).sum(0)
+
+
+def _input_gradient(grads: Tensor, weight: Tensor, shape: Sequence[int]) -> Tensor:
+    """The gradients of even and odd rows and columns, then interleaved: twice as fast as with a stride of 2."""
+    kernels = _kernels(weight)
+    kernels = F.pixel_unshuffle(F.pad(kernels, (0, kernels.shape[3] % 2, 0, kernels.shape[2] % 2)), 2)
+    parts = F.conv_transpose2d(grads, kernels)
+    batch, channels, height, width = len(parts), weight.shape[1], *parts.shape[2:]
+    even, odd = parts.view(batch, channels, 2, 2, height, width).unbind(3)
+    whole = torch.stack([even, odd], dim=-1).transpose(2, 3).reshape(batch, channels, 2 * height, 2 * width)
+    missing = (0, shape[3] - 2 * width, 0, shape[2] - 2 * height)  # what no window reaches, or negative
+    return F.pad(whole, missing) if any(missing) else whole
