@@ -6,7 +6,7 @@ from typing import Any
 
 from hyperfront.errors import HyperfrontError, unknown_name
 from hyperfront.problem import Problem
-from hyperfront.problems import multi_mnist, toys
+from hyperfront.problems import multi_mnist, nyuv2, toys
 from hyperfront.problems.recipe import Entry, Recipe
 
 TOY = Recipe(rays_per_step=16)
@@ -23,7 +23,8 @@ PROBLEMS: dict[str, Entry] = {
         {"best": Recipe(epochs=60, rays_per_step=64, alpha=1.0, evaluation_rays=45)},
     ),
     "problem2": Entry(toys.problem2, "Problem 2 of Evtushenko & Posypkin, concave front", {"best": TOY}),
-} | multi_mnist.ENTRIES
+}
+PROBLEMS |= multi_mnist.ENTRIES | nyuv2.ENTRIES
 
 
 def entry(name: str) -> Entry:
