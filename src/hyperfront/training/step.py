@@ -101,8 +101,9 @@ class Step:
             solver=self.solver,
             floor=FLOOR * self.mean,
         )
-        now = result.losses.detach().double().mean(0)
-        self.mean = torch.where(self.mean > 0, 0.99 * self.mean + 0.01 * now, now)
+        if self.solver.positive:
+            now = result.losses.double().mean(0)
+            self.mean = torch.where(self.mean > 0, 0.99 * self.mean + 0.01 * now, now)
         return result
 
 
@@ -125,7 +126,7 @@ def _backward(
 
     if not solver.needs_gram:
         weights, status = _solve(solver, losses.detach(), rays, None, floor)
-        gradients = torch.autograd.grad((weights * losses).sum() / len(rays), wanted, materialize_grads=True)
+        gradients = torch.autograd.grad(losses, wanted, weights / len(rays), materialize_grads=True)
     elif len(rays) == 1:  # the m passes give the gradients of the shared parameters too
         passes = _passes(columns, wanted, keep=False)
         gram = _gram(model, solver, rays, [found[0] for found in passes])
@@ -138,8 +139,7 @@ def _backward(
         weights, status = _solve(solver, losses.detach(), rays, _gram(model, solver, rays, rows), floor)
         gradients = [_combine(weights.T[:, :, None] / len(rays), rows)]
         if shared:
-            total = (weights * losses).sum() / len(rays)
-            gradients += torch.autograd.grad(total, shared, materialize_grads=True)
+            gradients += torch.autograd.grad(losses, shared, weights / len(rays), materialize_grads=True)
 
     theta.backward(gradients[0])
     for parameter, gradient in zip(shared, gradients[1:]):
