@@ -16,6 +16,7 @@ still slow it down, by taking turns in its caches).
 from __future__ import annotations
 
 import argparse
+import itertools
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -80,11 +81,11 @@ def front_step(solver: hf.LS | hf.EPO, batch: tuple[Tensor, ...]) -> Callable[[]
     )
     backward = hf.Step(model, problem, solver)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)  # as in fit
-    preferences, generator = hf.Dirichlet(0.2), torch.Generator().manual_seed(0)
+    rays = itertools.cycle(hf.Dirichlet(0.2).sample(1000, 2, torch.Generator().manual_seed(0)).float().split(1))
 
     def step() -> None:
         optimizer.zero_grad()
-        backward(preferences.sample(1, 2, generator).float(), batch)
+        backward(next(rays), batch)
         optimizer.step()
 
     return step

@@ -11,6 +11,7 @@ from hyperfront import checkpoint, metrics
 from hyperfront.errors import CheckpointError
 from hyperfront.front import Front, evaluate
 from hyperfront.problem import Problem
+from hyperfront.problems.recipe import Recipe
 from hyperfront.runs import Run
 from hyperfront.training.record import describe, environment
 
@@ -56,12 +57,15 @@ class Result:
 
 
 def measure(
-    run: Run, problem: Problem, *, preset: str, solver: str, seed: int, settings: Any, seconds: float
+    run: Run, problem: Problem, *, preset: str, solver: str, seed: int, settings: Recipe, seconds: float
 ) -> Result:
     """The result of ``run``; this is where the test set is looked at, once."""
     if run.front is None:
         raise CheckpointError("the run has no validation front, so nothing was selected on it")
-    fronts = {"val": run.front, "test": evaluate(run.model, problem.test, run.front.rays)}
+    fronts = {
+        "val": run.front,
+        "test": evaluate(run.model, problem.test, run.front.rays, batch_size=settings.batch_size),
+    }
     status: dict[str, int] = {}
     for record in run.history:
         for kind, count in record["status"].items():

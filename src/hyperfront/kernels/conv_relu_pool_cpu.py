@@ -83,11 +83,14 @@ class _ConvReluPool(torch.autograd.Function):
         for_x, for_weight, for_bias = ctx.needs_input_grad
         grads = (chosen * grad[:, None]).reshape(
             len(x), 4 * len(weight), *grad.shape[2:]
-        )  # of the convolution's outputs, [B, 4 O, h, w]
+        )  # of the convolution's outputs
+        of_bias = (
+            grads.sum(0).sum((1, 2)).view(4, -1).sum(0) if for_bias else None
+        )  # first, while they are in the cache
         return (
             _input_gradient(grads, weight, x.shape) if for_x else None,
             _weight_gradient(grads, weight, x) if for_weight else None,
-            grads.sum((0, 2, 3)).view(4, -1).sum(0) if for_bias else None,
+            of_bias,
         )
 
     @staticmethod
@@ -105,7 +108,8 @@ def _weight_gradient(grads: Tensor, weight: Tensor, x: Tensor) -> Tensor:
     count, channels, k, l = weight.shape
     x = x.contiguous(memory_format=torch.channels_last)  # half the time, where there are several channels
     kernels = conv2d_weight(x, (4 * count, channels, k + 1, l + 1), grads, stride=2).split(count)
-    return torch.stack([part[:, :, a : a + k, b : b + l] for part, (a, b) in zip(kernels, CORNERS)]).sum(0)
+    moved = [kernel[:, :, a : a + k, b : b + l] for kernel, (a, b) in zip(kernels, CORNERS)]
+    return moved[0] + moved[1] + moved[2] + moved[3]
 
 
 def _input_gradient(grads: Tensor, weight: Tensor, shape: Sequence[int]) -> Tensor:
@@ -113,8 +117,9 @@ def _input_gradient(grads: Tensor, weight: Tensor, shape: Sequence[int]) -> Tens
     kernels = _kernels(weight)
     kernels = F.pixel_unshuffle(F.pad(kernels, (0, kernels.shape[3] % 2, 0, kernels.shape[2] % 2)), 2)
     parts = F.conv_transpose2d(grads, kernels)
-    batch, channels, height, width = len(parts), weight.shape[1], *parts.shape[2:]
-    even, odd = parts.view(batch, channels, 2, 2, height, width).unbind(3)
-    whole = torch.stack([even, odd], dim=-1).transpose(2, 3).reshape(batch, channels, 2 * height, 2 * width)
+    batch, channels, height, width = len(parts), shape[1], *parts.shape[2:]
+    whole = grads.new_empty(batch, channels, 2 * height, 2 * width)
+    for (a, b), part in zip(CORNERS, parts.view(batch, channels, 4, height, width).unbind(2)):
+        whole[..., a::2, b::2].copy_(part)
     missing = (0, shape[3] - 2 * width, 0, shape[2] - 2 * height)  # what no window reaches, or negative
     return F.pad(whole, missing) if any(missing) else whole
