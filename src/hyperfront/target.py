@@ -99,7 +99,14 @@ class Target(nn.Module):
     def _prepare_normalisation(self) -> None:
         """Make BatchNorm use the batch in training and whatever statistics it is handed in evaluation."""
         self.norms: dict[str, _BatchNorm] = {}
-        for name, layer in self.skeleton.named_modules():
+        layers = dict(self.skeleton.named_modules())
+        self.norm_weights = {
+            f"{name}.{part}".removeprefix(".")
+            for name, layer in layers.items()
+            for part in ("weight", "bias")
+            if isinstance(layer, _BatchNorm)
+        }
+        for name, layer in layers.items():
             if isinstance(layer, _InstanceNorm) and layer.track_running_stats and self.batchnorm != "shared":
                 layer.track_running_stats = False  # the instance's own statistics are batch-independent already
             elif isinstance(layer, _BatchNorm) and layer.running_mean is not None and self.batchnorm != "shared":
@@ -144,6 +151,8 @@ class Target(nn.Module):
         parts = [part.view(spec.shape) for spec, part in zip(self.assembly.parts, theta.split(self.sizes))]
         dtypes = {spec.name: getattr(torch, spec.dtype) for spec in self.tensors}
         made = self.assembly.assemble(parts, shared)
+        if theta.is_cuda:  # BatchNorm reads its weights 16 bytes at a time, and theta has them at any place
+            made |= {name: made[name].clone() for name in self.norm_weights & made.keys()}
         return shared | {name: tensor.to(dtypes[name]) for name, tensor in made.items()}
 
     def shared(self) -> dict[str, Tensor]:
