@@ -1,0 +1,15 @@
+"""Where the tests find the data sets, which are not part of the repository."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+_NAMED = os.environ.get("HYPERFRONT_DATA")
+_PLACES = [*([Path(_NAMED)] if _NAMED else []), Path(__file__).parents[2] / "shared" / "data"]
+DATA: Path | None = next((place for place in _PLACES if place.is_dir()), None)
+needs_data = pytest.mark.skipif(
+    DATA is None, reason="needs the data sets: name their folder with HYPERFRONT_DATA (see `hyperfront data list`)"
+)
