@@ -54,6 +54,41 @@ def uniformity(losses: Tensor, rays: Tensor, *, base: float = math.e) -> Tensor:
     return 1 - nonuniformity(losses, rays, base=base)
 
 
+def attainable_uniformity(rays: Tensor, pool: Tensor, *, base: float = math.e) -> Tensor:
+    """The best uniformity that a non-dominated point of ``pool [K, m]`` has at each ray, ``[R]``.
+
+    Where the front does not meet the inverse ray, no method reaches 1 with a point worth having: worse points can be
+    more uniform at will, by raising the losses that are too small. So this, not 1, is what to compare with; the pool
+    should hold the points of all methods.
+
+    >>> pool = torch.tensor([[0.2, 0.8], [0.5, 0.5], [0.9, 0.9]])
+    >>> attainable_uniformity(torch.tensor([[0.8, 0.2], [0.3, 0.7]]), pool, base=2)
+    tensor([1.0000, 0.8813], dtype=torch.float64)
+    """
+    points = torch.as_tensor(pool, dtype=torch.float64)
+    points = points[nondominated(points)]
+    return uniformity(points, torch.as_tensor(rays, dtype=torch.float64)[:, None], base=base).amax(-1)
+
+
+def controllability(losses: Tensor, rays: Tensor, pool: Tensor) -> Tensor:
+    """How near the losses come to the best that is attainable at each ray, ``[R]``, from 0 to 1.
+
+    A ratio of uniformities ``1 - mu`` would depend on the base of the logarithm, and have the wrong sign where they are
+    negative. Counted from the least possible one, ``1 - ln m``, they are entropies of ``p_j ~ r_j l_j``, whose ratio is
+    the same in every base:
+
+        (ln m - mu_r(l)) / (ln m - min mu_r(l'))        over the non-dominated points l' of the pool
+
+    A dominated point that is more uniform than these counts as 1.
+
+    >>> controllability(torch.tensor([[0.4, 0.6]]), torch.tensor([[0.8, 0.2]]), torch.tensor([[0.2, 0.8]]))
+    tensor([0.8454], dtype=torch.float64)
+    """
+    m = torch.as_tensor(rays).shape[-1]
+    entropy, best = uniformity(losses, rays, base=m), attainable_uniformity(rays, pool, base=m)
+    return torch.where(best > 0, entropy / best, 1.0).clamp(0, 1)
+
+
 def cross_angle(losses: Tensor, rays: Tensor) -> Tensor:
     """Angle in degrees between losses and ray, ``[R]``: the faithfulness of solvers of the ``direction`` convention."""
     losses, rays = (torch.as_tensor(t, dtype=torch.float64) for t in (losses, rays))

@@ -6,25 +6,10 @@ from typing import Any
 
 from hyperfront.errors import HyperfrontError, unknown_name
 from hyperfront.problem import Problem
-from hyperfront.problems import multi_mnist, nyuv2, toys
+from hyperfront.problems import fairness, multi_mnist, nyuv2, sarcos, toys
 from hyperfront.problems.recipe import Entry, Recipe
 
-TOY = Recipe(rays_per_step=16)
-
-PROBLEMS: dict[str, Entry] = {
-    "fonseca": Entry(toys.fonseca, "two Gaussian wells, concave front; arguments: variables=100", {"best": TOY}),
-    "vlmop2": Entry(toys.vlmop2, "the same in the box [-2, 2]^d; arguments: variables=2", {"best": TOY}),
-    "zdt1": Entry(toys.zdt1, "convex front; arguments: variables=30", {"best": TOY}),
-    "zdt2": Entry(toys.zdt2, "concave front; arguments: variables=30", {"best": TOY}),
-    "zdt3": Entry(toys.zdt3, "front in five pieces; arguments: variables=30", {"best": TOY}),
-    "dtlz2": Entry(
-        toys.dtlz2,
-        "the unit sphere, any number of objectives; arguments: m=3 distance_variables=10",
-        {"best": Recipe(epochs=60, rays_per_step=64, alpha=1.0, evaluation_rays=45)},
-    ),
-    "problem2": Entry(toys.problem2, "Problem 2 of Evtushenko & Posypkin, concave front", {"best": TOY}),
-}
-PROBLEMS |= multi_mnist.ENTRIES | nyuv2.ENTRIES
+PROBLEMS: dict[str, Entry] = toys.ENTRIES | multi_mnist.ENTRIES | fairness.ENTRIES | sarcos.ENTRIES | nyuv2.ENTRIES
 
 
 def entry(name: str) -> Entry:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from hyperfront.errors import ProblemError
 from hyperfront.problem import Problem, analytic
+from hyperfront.problems.recipe import Entry, Recipe
 from hyperfront.problems.truths import curve, unit_sphere
 
 
@@ -225,3 +226,19 @@ def problem2() -> Problem:
 def _at_least(value: int, least: int, name: str = "variables") -> None:
     if not isinstance(value, int) or value < least:
         raise ProblemError(f"{name} cannot be this", got=repr(value), expected=f"an integer >= {least}")
+
+
+TOY = Recipe(rays_per_step=16)
+ENTRIES = {
+    "fonseca": Entry(fonseca, "two Gaussian wells, concave front; arguments: variables=100", {"best": TOY}),
+    "vlmop2": Entry(vlmop2, "the same in the box [-2, 2]^d; arguments: variables=2", {"best": TOY}),
+    "zdt1": Entry(zdt1, "convex front; arguments: variables=30", {"best": TOY}),
+    "zdt2": Entry(zdt2, "concave front; arguments: variables=30", {"best": TOY}),
+    "zdt3": Entry(zdt3, "front in five pieces; arguments: variables=30", {"best": TOY}),
+    "dtlz2": Entry(
+        dtlz2,
+        "the unit sphere, any number of objectives; arguments: m=3 distance_variables=10",
+        {"best": Recipe(epochs=60, rays_per_step=64, alpha=1.0, evaluation_rays=45)},
+    ),
+    "problem2": Entry(problem2, "Problem 2 of Evtushenko & Posypkin, concave front", {"best": TOY}),
+}
