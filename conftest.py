@@ -7,3 +7,5 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # for this process, before torch 
 import torch
 
 torch.set_num_threads(1)
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # so that the GPU's programs are tested too

@@ -24,9 +24,9 @@ def inner_products(rows: Sequence[Tensor] | Tensor) -> Tensor:
     """
     count, n = rows[0].shape
     if on_gpu(rows[0]) and len(rows) * rows[0].numel() <= 8 * BLOCK:
-        from hyperfront.kernels.gram_cuda import gram_cuda  # needs Triton
+        from hyperfront.kernels.gpu.gram import gram_on_gpu  # needs Triton
 
-        return gram_cuda(rows if isinstance(rows, Tensor) else torch.stack(list(rows)))
+        return gram_on_gpu(rows if isinstance(rows, Tensor) else torch.stack(list(rows)))
     gram = torch.zeros(count, len(rows), len(rows), dtype=torch.float64, device=rows[0].device)
     step = max(1, BLOCK // count)
     for start in range(0, n, step):

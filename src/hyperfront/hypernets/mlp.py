@@ -103,10 +103,10 @@ class MLPHypernet(Hypernet):
     def forward(self, rays: Tensor) -> Tensor:
         layers = [t for layer in (self.first, self.second, self.third) for t in (layer.weight, layer.bias)]
         if on_gpu(rays, *layers):
-            from hyperfront.kernels.trunk_cuda import fits, trunk_cuda  # needs Triton
+            from hyperfront.kernels.gpu.trunk import fits, trunk_on_gpu  # needs Triton
 
             if fits(rays, layers):
-                return self.heads(trunk_cuda(self._encode(rays), *layers))
+                return self.heads(trunk_on_gpu(self._encode(rays), *layers))
         return self.heads(self._activations(rays)[-1])
 
     @torch.no_grad()

@@ -21,9 +21,9 @@ def conv_relu_pool(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     tensor([9., 0.])
     """
     if on_gpu(x, weight, bias) and x.dtype == weight.dtype == torch.float32 and weight.shape[-1] == weight.shape[-2]:
-        from hyperfront.kernels.conv_relu_pool_cuda import conv_relu_pool_cuda  # needs Triton
+        from hyperfront.kernels.gpu.conv_relu_pool import conv_relu_pool_on_gpu  # needs Triton
 
-        return conv_relu_pool_cuda(x, weight, bias)
+        return conv_relu_pool_on_gpu(x, weight, bias)
     if conv_relu_pool_cpu.pays(x, weight, bias):
         return conv_relu_pool_cpu.conv_relu_pool(x, weight, bias)
     return reference(x, weight, bias)

@@ -13,10 +13,12 @@ from hyperfront.kernels.conv_relu_pool import conv_relu_pool
 class ConvReluPool(nn.Module):
     """A convolution without padding, a ReLU and 2 x 2 max pooling, in one operation; parameters as ``nn.Conv2d``'s."""
 
+    bias: nn.Parameter
+
     def __init__(self, channels: int, filters: int, size: int):
         super().__init__()
         made = nn.Conv2d(channels, filters, size)
-        self.weight, self.bias = made.weight, nn.Parameter(made.bias)
+        self.weight, self.bias = made.weight, made.bias  # pyrefly: ignore[bad-assignment]
 
     def forward(self, x: Tensor) -> Tensor:
         return conv_relu_pool(x, self.weight, self.bias)
@@ -25,9 +27,9 @@ class ConvReluPool(nn.Module):
 def linear(x: Tensor, layer: nn.Linear, *, relu: bool = False) -> Tensor:
     """``layer(x)`` of ``x [B, K]``, with a ReLU behind it if asked for."""
     if on_gpu(x, layer.weight) and x.dtype == torch.float32 and layer.bias is not None:
-        from hyperfront.kernels.linear_cuda import linear_cuda  # needs Triton
+        from hyperfront.kernels.gpu.linear import linear_on_gpu  # needs Triton
 
-        return linear_cuda(x, layer.weight, layer.bias, relu)
+        return linear_on_gpu(x, layer.weight, layer.bias, relu)
     y = layer(x)
     return F.relu(y) if relu else y
 
@@ -35,7 +37,7 @@ def linear(x: Tensor, layer: nn.Linear, *, relu: bool = False) -> Tensor:
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     """The mean cross entropy of ``logits [B, N]`` and integer ``labels [B]``."""
     if on_gpu(logits) and logits.dtype == torch.float32:
-        from hyperfront.kernels.cross_entropy_cuda import cross_entropy_cuda  # needs Triton
+        from hyperfront.kernels.gpu.cross_entropy import cross_entropy_on_gpu  # needs Triton
 
-        return cross_entropy_cuda(logits, labels)
+        return cross_entropy_on_gpu(logits, labels)
     return F.cross_entropy(logits, labels)

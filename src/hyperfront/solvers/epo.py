@@ -90,9 +90,9 @@ class EPO(Solver):
     def lifted(self, losses: Tensor, rays: Tensor, gram: Tensor | None, floor: Tensor) -> tuple[Tensor, Tensor]:
         if not on_gpu(losses):
             return super().lifted(losses, rays, gram, floor)
-        from hyperfront.kernels.epo_triton import epo  # needs Triton
+        from hyperfront.kernels.gpu.epo import epo_on_gpu  # needs Triton
 
-        return epo(losses.detach(), rays, check_gram(self, losses, rays, gram), floor, self.tolerance)
+        return epo_on_gpu(losses.detach(), rays, check_gram(self, losses, rays, gram), floor, self.tolerance)
 
 
 def two_objectives(logs: Tensor, rays: Tensor, gram: Tensor, tolerance: float) -> Tensor:

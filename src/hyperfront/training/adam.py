@@ -21,7 +21,7 @@ class Adam(torch.optim.Adam):
     def step(self, closure: Any = None) -> Any:
         if closure is not None or not all(self._suits(group) for group in self.param_groups):
             return super().step(closure)
-        from hyperfront.kernels.adam_cuda import adam_cuda  # needs Triton
+        from hyperfront.kernels.gpu.adam import adam_on_gpu  # needs Triton
 
         for group in self.param_groups:
             parameters, gradients, first, second, steps = ([] for _ in range(5))
@@ -31,7 +31,7 @@ class Adam(torch.optim.Adam):
             torch._foreach_add_(steps, 1)
             gradients = [gradient.contiguous() for gradient in gradients]
             settings = {key: group[key] for key in ("betas", "eps", "weight_decay")}
-            adam_cuda(parameters, gradients, first, second, steps[0], self._rate(group, parameters[0]), **settings)
+            adam_on_gpu(parameters, gradients, first, second, steps[0], self._rate(group, parameters[0]), **settings)
         return None
 
     def _rate(self, group: dict[str, Any], like: Tensor) -> Tensor:

@@ -53,9 +53,9 @@ class Graph:
         self.statuses = torch.zeros(len(Status), dtype=torch.long, device=self.device)
         self._fill([rays, *drawn], torch.zeros(self.rates.shape))
         self.staged: Batch = map_tensors(torch.clone, self._gather(0))
-        from hyperfront.kernels.tally_cuda import tally_cuda  # needs Triton
+        from hyperfront.kernels.gpu.tally import tally_on_gpu  # needs Triton
 
-        self.tally = tally_cuda
+        self.tally = tally_on_gpu
         self.graph = self._capture()
 
     # ---- an epoch --------------------------------------------------------------------------------------------

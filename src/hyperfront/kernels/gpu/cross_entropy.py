@@ -9,6 +9,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from hyperfront.kernels.gpu.rays import merged
+
 
 @triton.jit
 def _kernel(logits, labels, loss, slope, label_ray, B, N: tl.constexpr, BM: tl.constexpr, NB: tl.constexpr):
@@ -57,15 +59,11 @@ class _CrossEntropy(torch.autograd.Function):
     @staticmethod
     def vmap(info: Any, dims: tuple, logits: Tensor, labels: Tensor) -> tuple:
         count = info.batch_size
-        logits = logits.expand(count, *logits.shape) if dims[0] is None else logits.movedim(dims[0], 0)
-        logits = logits.flatten(0, 1)
-        if dims[1] is not None or len(labels) > 1:
-            labels = labels.expand(count, *labels.shape) if dims[1] is None else labels.movedim(dims[1], 0)
-            labels = labels.flatten(0, 1)
-        loss, slope = _CrossEntropy.apply(logits, labels)
+        labels = merged(labels, dims[1], count) if dims[1] is not None or len(labels) > 1 else labels
+        loss, slope = _CrossEntropy.apply(merged(logits, dims[0], count), labels)
         return (loss.unflatten(0, (count, -1)), slope.unflatten(0, (count, -1))), (0, 0)
 
 
-def cross_entropy_cuda(logits: Tensor, labels: Tensor) -> Tensor:
+def cross_entropy_on_gpu(logits: Tensor, labels: Tensor) -> Tensor:
     """``F.cross_entropy`` of ``logits [B, N]`` and integer ``labels [B]``."""
     return _CrossEntropy.apply(logits[None], labels[None])[0].squeeze(0)

@@ -27,7 +27,7 @@ def _tally(
     tl.store(t, tl.load(t) + 1)
 
 
-def tally_cuda(losses: Tensor, status: Tensor, sums: Tensor, counts: Tensor, t: Tensor) -> None:
+def tally_on_gpu(losses: Tensor, status: Tensor, sums: Tensor, counts: Tensor, t: Tensor) -> None:
     """Add the mean of ``losses [R, m]`` to ``sums [m]``, each ``status [R]`` to its count, and 1 to ``t``."""
     R, m = losses.shape
     rows = min(1024, triton.next_power_of_2(R))

@@ -209,7 +209,7 @@ def _pivots(
     tl.store(status + ray, tl.where(kind == INVALID, INVALID, answer).to(tl.uint8))
 
 
-def epo(losses: Tensor, rays: Tensor, gram: Tensor, floor: Tensor, tolerance: float) -> tuple[Tensor, Tensor]:
+def epo_on_gpu(losses: Tensor, rays: Tensor, gram: Tensor, floor: Tensor, tolerance: float) -> tuple[Tensor, Tensor]:
     """Weights float32 ``[R, m]`` and status uint8 ``[R]``; ``gram [R, m, m]`` in float64, ``floor [m]``."""
     count, m = losses.shape
     weights = torch.empty(count, m, dtype=torch.float32, device=losses.device)

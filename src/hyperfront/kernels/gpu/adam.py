@@ -43,7 +43,7 @@ def _adam(ps, gs, ms, vs, ns, starts, steps, rate, beta1, beta2, epsilon, decay,
             _update(ps[i], gs[i], ms[i], vs[i], ns[i], block, lr, c1, c2, beta1, beta2, epsilon, decay, BLOCK)
 
 
-def adam_cuda(
+def adam_on_gpu(
     parameters: Sequence[Tensor],
     gradients: Sequence[Tensor],
     first: Sequence[Tensor],

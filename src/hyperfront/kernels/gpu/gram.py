@@ -34,7 +34,7 @@ def _sum(partial, gram, blocks, MM: tl.constexpr, MMB: tl.constexpr, STEP: tl.co
     tl.store(gram + ray * MM + at, tl.sum(total, 0), at < MM)
 
 
-def gram_cuda(rows: Tensor) -> Tensor:
+def gram_on_gpu(rows: Tensor) -> Tensor:
     """``<g_i, g_j>`` as ``[R, m, m]`` in float64, of gradients ``[m, R, n]``."""
     m, R, n = rows.shape
     blocks = triton.cdiv(n, BLOCK)

@@ -7,10 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hyperfront.kernels import conv_triton
+from hyperfront.kernels.gpu import conv_programs
+from hyperfront.kernels.gpu.rays import merged
 
 
-def conv_relu_pool_cuda(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def conv_relu_pool_on_gpu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """``max_pool2d(relu(conv2d(x, weight, bias)), 2)`` of ``x [B, C, H, W]``; under vmap one launch for all rays."""
     return _ConvReluPool.apply(x[None], weight[None], bias[None])[0].squeeze(0)  # [0] would copy the gradient
 
@@ -20,7 +21,7 @@ class _ConvReluPool(torch.autograd.Function):
 
     @staticmethod
     def forward(x: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-        return conv_triton.forward(x.contiguous(), weight.contiguous(), bias.contiguous())
+        return conv_programs.forward(x.contiguous(), weight.contiguous(), bias.contiguous())
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple, output: tuple) -> None:
@@ -38,9 +39,9 @@ class _ConvReluPool(torch.autograd.Function):
     @staticmethod
     def vmap(info: Any, dims: tuple, x: Tensor, weight: Tensor, bias: Tensor) -> tuple:
         count = info.batch_size
-        weight, bias = _rays(weight, dims[1], count), _rays(bias, dims[2], count)
+        weight, bias = merged(weight, dims[1], count), merged(bias, dims[2], count)
         if dims[0] is not None or len(x) > 1:
-            x = _rays(x, dims[0], count)
+            x = merged(x, dims[0], count)
         found = _ConvReluPool.apply(x, weight, bias)
         return tuple(tensor.unflatten(0, (count, -1)) for tensor in found), (0, 0)
 
@@ -51,10 +52,10 @@ class _Gradient(torch.autograd.Function):
     @staticmethod
     def forward(g: Tensor, x: Tensor, weight: Tensor, phase: Tensor, wants_x: bool) -> tuple:
         g, x = g.contiguous(), x.contiguous()
-        dw, db = conv_triton.weight_gradient(x, g, phase, weight.shape[-1])
+        dw, db = conv_programs.weight_gradient(x, g, phase, weight.shape[-1])
         if not wants_x:
             return None, dw, db
-        dx = conv_triton.input_gradient(g, phase, weight.contiguous(), (x.shape[-2], x.shape[-1]))
+        dx = conv_programs.input_gradient(g, phase, weight.contiguous(), (x.shape[-2], x.shape[-1]))
         return (dx if len(x) == dx.shape[1] else dx.sum(1, keepdim=True)), dw, db
 
     @staticmethod
@@ -75,9 +76,3 @@ class _Gradient(torch.autograd.Function):
         each = [[part if dim is None else part.select(dim, r) for part, dim in given] for r in range(count)]
         found = zip(*(_Gradient.apply(*parts, wants_x) for parts in each))
         return tuple(None if parts[0] is None else torch.stack(parts) for parts in found), out
-
-
-def _rays(tensor: Tensor, dim: int | None, count: int) -> Tensor:
-    """The vmapped dimension merged into that of the rays."""
-    tensor = tensor.expand(count, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
-    return tensor.flatten(0, 1)

@@ -12,6 +12,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from hyperfront.kernels.gpu.rays import merged
+
 
 @triton.jit
 def _forward(
@@ -156,12 +158,6 @@ class _Gradient(torch.autograd.Function):
         return tuple(None if parts[0] is None else torch.stack(parts) for parts in found), out
 
 
-def merged(tensor: Tensor, dim: int | None, count: int) -> Tensor:
-    """The vmapped dimension merged into that of the rays."""
-    tensor = tensor.expand(count, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
-    return tensor.flatten(0, 1)
-
-
-def linear_cuda(x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
+def linear_on_gpu(x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
     """``F.linear(x, weight, bias)`` of ``x [M, K]``, with a ReLU behind it if asked for."""
     return _Linear.apply(x[None], weight[None], bias[None], relu).squeeze(0)

@@ -102,7 +102,7 @@ class _Trunk(torch.autograd.Function):
         return None, *grads
 
 
-def trunk_cuda(e: Tensor, *layers: Tensor) -> Tensor:
+def trunk_on_gpu(e: Tensor, *layers: Tensor) -> Tensor:
     """``e [R, d]`` and ``W1, b1, W2, b2, W3, b3`` to ``z [R, n]``; rays have no gradient."""
     return _Trunk.apply(e, *layers)
 
