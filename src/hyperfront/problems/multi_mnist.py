@@ -103,19 +103,35 @@ def _check(fine: bool, argument: str, got: Any, expected: str) -> None:
 # Features of the residual initialisation are eight times as large, and so are Adam's steps of theta: at a learning rate
 # of 1e-3 the ReLUs of LeNet die in the first epoch.
 PLAIN = {"initialisation": "plain"}
-BEST = Recipe(epochs=200, warmup=500, model=PLAIN)
+BEST = Recipe(
+    epochs=250,
+    rays_per_step=8,
+    batch_size=1024,
+    lr=2e-3,
+    warmup=500,
+    validate_every=10,
+    model={"hidden": 128, **PLAIN},
+)
 # the paper's four hypernetworks for ResNet18, by parameters to train: matrices of 10,000 rows, and chunks
 RESNET = {"1m": (1, 1150), "2m": (2, 577), "5m": (5, 230), "11m": (11, 105)}
 PRESETS = {
     "quick": Recipe(epochs=6, batch_size=64, warmup=100, validate_every=6, model=PLAIN, arguments={"rows": 36_000}),
     "smoke": Recipe(epochs=2, batch_size=32, evaluation_rays=5, model=PLAIN, arguments={"rows": 2048}),
-    "paper": Recipe(epochs=150, lr=1e-4, schedule="constant", model=PLAIN, arguments={"relu": False, "shift": 0}),
+    "paper": Recipe(
+        epochs=150,
+        lr=1e-4,
+        schedule="constant",
+        validate_every=5,
+        model=PLAIN,
+        arguments={"relu": False, "shift": 0},
+    ),
     "best": BEST,
 } | {
     f"resnet18-{size}": replace(
         BEST,
         epochs=50,
-        batch_size=1024,
+        rays_per_step=1,
+        lr=1e-3,
         model={"hypernet": "chunked", "matrices": matrices, "chunks": chunks},
         arguments={"target": "resnet18"},
     )
