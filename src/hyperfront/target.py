@@ -1,9 +1,10 @@
 """The target: any ``nn.Module`` as a function of generated weights ``theta``.
 
-A :class:`Target` keeps a private copy of the module and calls it through ``torch.func.functional_call``, which also
-keeps tied weights tied. Every floating-point parameter is *generated* by the hypernetwork, *trained* directly (shared
-by all rays) or *frozen*. ``theta [n]`` is what the hypernetwork emits; an :mod:`assembly <hyperfront.assemblies>` makes
-tensors of it: as they are, by low-rank additions, or by scaling and shifting features.
+A :class:`Target` keeps a private copy of the module, and for the time of a call puts the tensors made of ``theta`` in
+the place of its own (as ``torch.func.functional_call`` does, in less time). Every floating-point parameter is
+*generated* by the hypernetwork, *trained* directly (shared by all rays) or *frozen*. ``theta [n]`` is what the
+hypernetwork emits; an :mod:`assembly <hyperfront.assemblies>` makes tensors of it: as they are, by low-rank additions,
+or by scaling and shifting features.
 
 BatchNorm normalises by the current ray's batch while training. For prediction it needs statistics that do not depend
 on the batch but do depend on the ray: :meth:`Target.calibrate` estimates them on a grid of rays from training samples,
@@ -21,7 +22,6 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
 
@@ -71,7 +71,7 @@ class Target(nn.Module):
         skeleton = copy.deepcopy(module).cpu()  # its values are never used again, so they need not fill a GPU
         object.__setattr__(self, "skeleton", skeleton)  # not registered: its parameters are not ours to train
         self.batching, self.batchnorm, self._vmap_fails = batching, batchnorm, False
-        self.slots = _slots(skeleton)
+        self.places = _places(skeleton)
         self.assembly = assembly(skeleton, matching(skeleton, generate))
         _check_assembly(self.assembly, generate, skeleton)
         self.tensors = table(skeleton, self.assembly.names, self.assembly.base, rest)
@@ -169,8 +169,14 @@ class Target(nn.Module):
         if statistics.numel():
             values |= self._unpack_statistics(statistics)
         args, kwargs = arguments(x)
-        tensors = {slot: values[name] for slot, name in self.slots.items()}
-        return functional_call(self.skeleton, tensors, args, kwargs, tie_weights=False)
+        before = [store[key] for store, key, _ in self.places]
+        try:
+            for store, key, name in self.places:
+                store[key] = values[name]
+            return self.skeleton(*args, **kwargs)
+        finally:
+            for (store, key, _), tensor in zip(self.places, before):
+                store[key] = tensor
 
     # ---- several rays ----------------------------------------------------------------------------------------
 
@@ -314,20 +320,17 @@ def _check_assembly(assembly: Assembly, generate: Generate, module: nn.Module) -
         )
 
 
-def _slots(module: nn.Module) -> dict[str, str]:
-    """Every place that holds a tensor, with the name under which that tensor comes first: tied ones share it.
-
-    ``functional_call`` can tie weights itself, but writes twice to a layer that is used under two names.
-    """
+def _places(module: nn.Module) -> list[tuple[dict[str, Any], str, str]]:
+    """Every place that holds a tensor: the dict of its layer, the key there, and the name under which that tensor comes
+    first, which tied ones share."""
     first: dict[Tensor, str] = {}
-    slots = {}
-    for prefix, layer in module.named_modules():
-        own = itertools.chain(
-            layer.named_parameters(prefix, recurse=False, remove_duplicate=False),
-            layer.named_buffers(prefix, recurse=False, remove_duplicate=False),
-        )
-        slots |= {name: first.setdefault(tensor, name) for name, tensor in own}
-    return slots
+    return [
+        (store, key, first.setdefault(tensor, f"{prefix}.{key}".removeprefix(".")))
+        for prefix, layer in module.named_modules()
+        for store in (layer._parameters, layer._buffers)
+        for key, tensor in store.items()
+        if tensor is not None
+    ]
 
 
 def _flat(name: str) -> str:
