@@ -29,6 +29,7 @@ from hyperfront.training.record import environment
 from stopwatch import growth, runs
 from stopwatch.bound import Work, front_work, single_work
 from stopwatch.cases import RANDOM, Case, make_case
+from stopwatch.cold import HYPERVOLUME, UNIFORMITY
 from stopwatch.device import Rates, measure_rates, seconds
 from stopwatch.epochs import Epoch, Timing, front_of, plain_of, reference_of, single_of, take_turns
 
@@ -147,23 +148,93 @@ def trace(case: Case, device: torch.device, folder: Path) -> None:
         print(f"trace: {path}")
 
 
+class Bench:
+    """The parts of the command: each prints what it measures and returns it as JSON."""
+
+    def __init__(self, options: argparse.Namespace, device: torch.device, rates: Rates):
+        self.options, self.device, self.rates = options, device, rates
+        self.turns = 2 if options.quick else max(5, options.turns)
+        self.rows = 2048 if options.quick else None
+
+    def case(self, name: str) -> Case:
+        return make_case(name, self.options.data_dir, rows=self.rows)
+
+    def steps(self) -> Any:
+        return {name: self._steps(self.case(name)) for name in self.options.problems}
+
+    def _steps(self, case: Case) -> Any:
+        limit = 3 if self.options.quick else CPU_STEPS[case.name] if self.device.type == "cpu" else case.steps
+        rows = time_case(case.shortened(limit), self.rates, self.device, self.turns)
+        show_case(case, rows, steps=min(case.steps, limit))
+        return [{**row.timing._asdict(), "bound": row.bound} for row in rows]
+
+    def evaluation(self) -> Any:
+        images = 200 if self.options.quick else 2_000 if self.device.type == "cpu" else 20_000
+        found = time_evaluation(self.case(LENET), self.device, images=images, turns=self.turns)
+        middle, least, most = (f(found.seconds) for f in (statistics.median, min, max))
+        print(f"\nevaluation of 25 rays on {images:,} images: {middle:.3f} s ({least:.3f} .. {most:.3f})")
+        return found._asdict()
+
+    def growth(self) -> Any:
+        steps = 3 if self.options.quick else 20 if self.device.type == "cpu" else 200
+        curves = growth.measure(self.device, steps=steps, turns=self.turns, quick=self.options.quick)
+        growth.show(curves)
+        growth.plot(curves, self.options.out / "growth.png")
+        print(f"\nplot: {self.options.out / 'growth.png'}")
+        return [curve.as_json() for curve in curves]
+
+    def train(self) -> Any:
+        case, found = self.case(LENET), []
+        print(f"\n{LENET}, whole runs; hypervolume and uniformity on the test data")
+        print(
+            f"{'':<9}{'engine':<8}{'seed':>4}{'epochs':>8}{'training s':>12}{'total s':>9}{'HV':>8}{'uniformity':>12}"
+        )
+        for run in runs.train(case, self.device, epochs=self.options.epochs or case.recipe.epochs, seeds=self.turns):
+            line = f"{run.solver:<9}{run.engine:<8}{run.seed:>4}{run.epochs:>8}{run.training:>12.2f}{run.total:>9.2f}"
+            print(f"{line}{run.hypervolume:>8.4f}{run.uniformity:>12.4f}", flush=True)
+            found.append(run._asdict())
+        return found
+
+    def cold(self) -> Any:
+        options, found = self.options, []
+        print(f"\n{LENET}, from a cold process to hypervolume {HYPERVOLUME} at uniformity {UNIFORMITY} in validation")
+        print(f"{'seconds':>8}{'epochs':>8}{'HV':>8}{'uniformity':>12}")
+        for _ in range(self.turns):
+            run = runs.cold(
+                options.data_dir, self.device, epochs=options.epochs or 20, rows=self.rows, tf32=options.tf32
+            )
+            missed = "" if run.reached else "  missed"
+            line = f"{run.seconds:>8.2f}{run.epoch:>8}{run.hypervolume:>8.4f}{run.uniformity:>12.4f}"
+            print(f"{line}{missed}", flush=True)
+            found.append(run._asdict())
+        return found
+
+    def trace(self) -> None:
+        for name in self.options.problems:
+            trace(self.case(name), self.device, self.options.trace)
+
+
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"])
     parser.add_argument("--threads", type=int, default=1, help="of a CPU")
-    parser.add_argument("--tf32", action="store_true", help="let a GPU round factors of products to TF32")
-    parser.add_argument("--problems", nargs="*", default=list(RANDOM), choices=list(RANDOM))
-    parser.add_argument("--data-dir", type=Path, default=os.environ.get("HYPERFRONT_DATA"), help="else random data")
-    parser.add_argument("--turns", type=int, default=7, help="repetitions")
-    parser.add_argument("--quick", action="store_true", help="few steps, to see that it runs")
-    parser.add_argument("--growth", action="store_true")
-    parser.add_argument("--train", action="store_true")
-    parser.add_argument("--cold", action="store_true")
-    parser.add_argument("--epochs", type=int, help="of --train (150 unless said) and --cold (20)")
-    parser.add_argument("--trace", type=Path, metavar="FOLDER")
-    parser.add_argument("--out", type=Path, default=Path("."), metavar="FOLDER", help="for the plot of --growth")
+    parser.add_argument("--tf32", action="store_true", help="let a GPU round the factors of products to TF32")
+    parser.add_argument("--problems", nargs="+", default=list(RANDOM), choices=list(RANDOM))
+    folder = os.environ.get("HYPERFRONT_DATA")
+    parser.add_argument("--data-dir", type=Path, default=folder and Path(folder), help="else the data are random")
+    parser.add_argument("--turns", type=int, default=7, help="repetitions, at least 5")
+    parser.add_argument("--quick", action="store_true", help="few steps and repetitions, to see that it runs")
+    parser.add_argument("--growth", action="store_true", help="step time against sizes, with a plot in --out")
+    parser.add_argument("--train", action="store_true", help="whole runs")
+    parser.add_argument("--cold", action="store_true", help="fresh processes, until the paper's front is reached")
+    parser.add_argument("--epochs", type=int, help="of --train (the paper's 150 unless said) and of --cold (20)")
+    parser.add_argument("--trace", type=Path, metavar="FOLDER", help="Chrome traces")
+    parser.add_argument("--out", type=Path, default=Path("."), metavar="FOLDER")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if (options.train or options.cold) and options.data_dir is None:
+        parser.error("--train and --cold need the real data: --data-dir FOLDER, or HYPERFRONT_DATA")
+    return options
 
 
 def main() -> None:
@@ -173,62 +244,17 @@ def main() -> None:
     torch.backends.cudnn.allow_tf32 = options.tf32
     torch.manual_seed(0)
     cuda = options.device == "cuda" or (options.device == "auto" and torch.cuda.is_available())
-    device, turns = torch.device("cuda" if cuda else "cpu"), 2 if options.quick else max(5, options.turns)
-    data = "real data" if options.data_dir else "random data of the same shapes"
-    rates, machine = measure_rates(device), environment(device)
-    found: dict[str, Any] = {"environment": machine, "data": data, "tf32": options.tf32, "rates": rates._asdict()}
-    print(f"{machine['device']}, {options.threads} thread(s), torch {torch.__version__}, {data}, median of {turns}")
-    kind = "TF32" if options.tf32 else "float32"
-    print(f"measured: {rates.flops / 1e12:.3g} Tflop/s in {kind} products, {rates.bandwidth / 1e9:.3g} GB/s in copies")
+    device = torch.device("cuda" if cuda else "cpu")
+    bench, machine = Bench(options, device, measure_rates(device)), environment(device)
+    data, kind = "real data" if options.data_dir else "random data", "TF32" if options.tf32 else "float32"
+    where = machine["device"] if cuda else f"CPU, {options.threads} thread(s)"
+    print(f"{where}, torch {torch.__version__}, {data}, medians of {bench.turns}; measured: ", end="")
+    print(f"{bench.rates.flops / 1e12:.3g} Tflop/s ({kind} products), {bench.rates.bandwidth / 1e9:.3g} GB/s (copies)")
 
-    if options.growth:
-        curves = growth.measure(device, steps=3 if options.quick else 50, turns=turns, quick=options.quick)
-        growth.show(curves)
-        growth.plot(curves, options.out / "growth.png")
-        found["growth"] = [
-            curve._asdict()
-            | {"timings": [t._asdict() for t in curve.timings]}
-            | {"exponent": curve.exponent(), "exponent of the upper half": curve.exponent(upper=True)}
-            for curve in curves
-        ]
-        print(f"\nplot: {options.out / 'growth.png'}")
-    if (options.train or options.cold) and options.data_dir is None:
-        raise SystemExit("--train and --cold need the real data: --data-dir FOLDER, or HYPERFRONT_DATA")
-    if options.train:
-        case = make_case(LENET, options.data_dir)
-        whole = runs.train(case.shortened(3) if options.quick else case, device, epochs=options.epochs)
-        print(
-            f"\n{LENET}, whole runs\n{'engine':<8}{'solver':<8}{'epochs':>7}{'training s':>12}{'total s':>10}{'HV':>8}"
-        )
-        for run in whole:
-            line = f"{run.engine:<8}{run.solver:<8}{run.epochs:>7}{run.training:>12.2f}{run.total:>10.2f}"
-            print(f"{line}{run.hypervolume:>8.4f}")
-        found["train"] = [run._asdict() for run in whole]
-    if options.cold:
-        rows = 2048 if options.quick else None
-        cold = runs.cold(options.data_dir, device, epochs=options.epochs or 20, rows=rows, tf32=options.tf32)
-        what = "reached" if cold.reached else "did not reach"
-        print(f"\na cold process {what} the paper's front in {cold.seconds:.1f} s, {cold.epoch} epochs: ", end="")
-        print(f"hypervolume {cold.hypervolume:.3f}, uniformity {cold.uniformity:.3f}")
-        found["cold"] = cold._asdict()
-    if options.trace:
-        for name in options.problems:
-            trace(make_case(name, options.data_dir), device, options.trace)
-    if not (options.growth or options.train or options.cold or options.trace):
-        found["problems"] = {}
-        for name in options.problems:
-            case = make_case(name, options.data_dir)
-            limit = 3 if options.quick else None if cuda else CPU_STEPS[name]
-            short = case.shortened(limit)
-            rows = time_case(short, rates, device, turns)
-            show_case(case, rows, steps=min(case.steps, limit or case.steps))
-            found["problems"][name] = [{**row.timing._asdict(), "bound": row.bound} for row in rows]
-            if name == LENET:
-                images = 512 if options.quick else 20_000 if cuda else 2_000
-                evaluation = time_evaluation(case, device, images=images, turns=turns)
-                found["evaluation"] = evaluation._asdict()
-                middle, least, most = (f(evaluation.seconds) for f in (statistics.median, min, max))
-                print(f"evaluation of 25 rays on {images:,} images: {middle:.3f} s ({least:.3f} .. {most:.3f})")
+    parts = [part for part in ("growth", "train", "cold", "trace") if getattr(options, part)] or ["steps"]
+    parts += ["evaluation"] if parts == ["steps"] and LENET in options.problems else []
+    found = {"environment": machine, "data": data, "precision": kind, "rates": bench.rates._asdict()}
+    found |= {part: getattr(bench, part)() for part in parts}
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(found, indent=1) + "\n")

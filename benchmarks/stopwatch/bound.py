@@ -52,7 +52,7 @@ def front_work(case: Case, *, epo: bool, rays: int = 1) -> Work:
 
 
 def _target(case: Case, *, each: bool) -> tuple[int, int]:
-    """Operations of the target on one batch, with ``each`` backward for every objective by itself; and the batch's bytes."""
+    """Operations of the target on one batch, backward for ``each`` objective or once; and the bytes of the batch."""
     module, cpu = case.module(), torch.device("cpu")
     batch = next(iter(case.problem.train.source.epoch(case.recipe.batch_size, torch.Generator(), cpu, 0)))
     parameters = list(module.parameters())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,9 @@ class Case:
     recipe: Recipe
     steps: int
     """Steps in an epoch of all the training data."""
+    target: Callable[[], nn.Module]
     module: Callable[[], nn.Module]
-    """The target, in standard ``torch.nn`` calls."""
+    """The target again, in standard ``torch.nn`` calls."""
     losses: Callable[[Any, Any], Sequence[Tensor]]
     """``(network, batch) -> m losses`` in standard calls."""
 
@@ -65,19 +67,20 @@ class PlainLeNet(nn.Module):
         return self.left(x), self.right(x)
 
 
-def make_case(name: str, data_dir: Path | None) -> Case:
-    """The problem of that name, with random data if there is no folder with the real ones."""
+@functools.cache
+def make_case(name: str, data_dir: Path | None, *, rows: int | None = None) -> Case:
+    """The problem of that name, or ``rows`` of it, with random data if there is no folder with the real ones."""
     settings = recipe(name, "paper")
-    arguments = settings.arguments if data_dir is None else {**settings.arguments, "data_dir": data_dir}
-    problem = build(name, **arguments)
+    problem = build(name, **{**settings.arguments, "data_dir": data_dir, "rows": rows})
     if data_dir is None:
         sources = {split: TensorSource(data) for split, data in RANDOM[name]().items()}
         problem = dataclasses.replace(problem, sources=sources)
-    module, losses = problem.make_target, problem.each_loss
+    target = problem.make_target
+    assert target is not None
+    module, losses = target, problem.each_loss
     if name == "multi-fashion-mnist":
         module, losses = lambda: PlainLeNet(relu=settings.arguments["relu"]), _cross_entropies
-    assert module is not None
-    return Case(name, problem, settings, problem.train.source.steps(settings.batch_size), module, losses)
+    return Case(name, problem, settings, problem.train.source.steps(settings.batch_size), target, module, losses)
 
 
 def _cross_entropies(network: Any, batch: Any) -> Sequence[Tensor]:

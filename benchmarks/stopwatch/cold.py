@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +63,7 @@ def main() -> None:
         reached = True
     found = stop.record["validation"]
     result = {key: found[key] for key in ("hypervolume", "uniformity")}
-    json.dump({"reached": reached, "epoch": stop.record["epoch"], **result}, sys.stdout)
+    print(json.dumps({"reached": reached, "epoch": stop.record["epoch"], **result}), flush=True)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ def seconds(device: torch.device) -> float:
 
 
 def measure_rates(device: torch.device, *, repetitions: int = 7) -> Rates:
-    side, floats = (8192, 2**28) if device.type == "cuda" else (1024, 2**25)
+    side, floats = (8192, 2**29) if device.type == "cuda" else (1024, 2**25)
     a, b = torch.randn(2, side, side, device=device)
     source = torch.zeros(floats, device=device)
     to = torch.empty_like(source)

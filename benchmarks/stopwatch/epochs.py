@@ -114,8 +114,9 @@ def front_of(case: Case, solver: Solver, device: torch.device, *, rays_per_step:
 
 def single_of(case: Case, device: torch.device) -> Epoch:
     """One model, in the engine of the others."""
-    target = case.problem.model(hidden=1).target
-    model = hf.wrap(case.problem.make_target(), case.problem.objectives, hypernet=OneModel(target.start()))
+    module = case.target()
+    weights = nn.utils.parameters_to_vector(module.parameters()).detach()
+    model = hf.wrap(module, case.problem.objectives, hypernet=OneModel(weights))
     return front(model.to(device), case.problem, hf.LS(), **_settings(case))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -27,8 +27,12 @@ class Curve(NamedTuple):
 
     def exponent(self, *, upper: bool = False) -> float:
         """``k`` of the least-squares fit ``time ~ size^k``, of all points or of the upper half of them."""
-        first = len(self.sizes) // 2 if upper else 0
+        first = min(len(self.sizes) // 2, len(self.sizes) - 2) if upper else 0
         return float(np.polyfit(np.log(self.sizes[first:]), np.log([t.median for t in self.timings[first:]]), 1)[0])
+
+    def as_json(self) -> dict[str, Any]:
+        exponents = {"exponent": self.exponent(), "exponent of the upper half": self.exponent(upper=True)}
+        return {**self._asdict(), "timings": [timing._asdict() for timing in self.timings], **exponents}
 
 
 def measure(device: torch.device, *, steps: int, turns: int, quick: bool) -> list[Curve]:
