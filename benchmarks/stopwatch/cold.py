@@ -55,7 +55,7 @@ def main() -> None:
             problem,
             epochs=options.epochs,
             warmup=200,
-            validate_every=2,
+            validate_every=4,
             device=options.device,
             callbacks=[stop],
         )

@@ -67,7 +67,7 @@ def _whole_run(case: Case, device: torch.device, engine: str, solver: Solver, ep
         lr=recipe.lr,
         schedule=recipe.schedule,
         warmup=recipe.warmup,
-        validate_every=recipe.validate_every,
+        validate_every=epochs,  # at the end, so that the total is not that of 150 validations
         engine=engine,
         seed=seed,
         callbacks=[],
