@@ -77,19 +77,19 @@ def several(name: str) -> str:
     return f"{name}, {SEVERAL} rays x {256 // SEVERAL} rows"
 
 
-def work_of(name: str, case: Case) -> Work | None:
-    if name.startswith("reference"):
-        return None
-    if name in (PLAIN, SINGLE):
-        return single_work(case)
-    return front_work(case, epo=name.startswith(EPO), rays=SEVERAL if name == several(name.split(",")[0]) else 1)
+def works_of(case: Case) -> dict[str, Work]:
+    """What cannot be avoided, of all but the reference."""
+    one, ls, epo = single_work(case), front_work(case, epo=False), front_work(case, epo=True)
+    many = {
+        several(LS): front_work(case, epo=False, rays=SEVERAL),
+        several(EPO): front_work(case, epo=True, rays=SEVERAL),
+    }
+    return {PLAIN: one, SINGLE: one, LS: ls, f"{LS}, again": ls, EPO: epo, **many}
 
 
 def time_case(case: Case, rates: Rates, device: torch.device, turns: int) -> list[Row]:
-    kinds = [PLAIN, SINGLE, LS, f"{LS}, again", EPO, several(LS), several(EPO)]
-    works = {name: work_of(name, case) for name in kinds}  # on the CPU, before the data move to the device
+    bounds = {name: work.microseconds(rates) for name, work in works_of(case).items()}  # while the data are on the CPU
     timings = take_turns(epochs_of(case, device), turns=turns, device=device)
-    bounds = {name: work.microseconds(rates) for name, work in works.items() if work}
     return [Row(timing, bounds.get(timing.name)) for timing in timings]
 
 
@@ -101,11 +101,8 @@ def show_case(case: Case, rows: Sequence[Row], *, steps: int) -> None:
     print(f"{header}{'bound us':>10}{'of bound':>10}")
     for timing, bound in rows:
         low, high = timing.quartiles
-        spread, plain, single = (
-            f"{low:.0f} .. {high:.0f}",
-            timing.median / median[PLAIN],
-            timing.median / median[SINGLE],
-        )
+        spread = f"{low:.0f} .. {high:.0f}"
+        plain, single = timing.median / median[PLAIN], timing.median / median[SINGLE]
         line = f"{timing.name:<28}{timing.median:>11.0f}{spread:>20}{plain:>12.2f}x{single:>13.2f}x"
         print(line + (f"{bound:>10.0f}{bound / timing.median:>10.1%}" if bound else ""))
     print(f"PHN-LS minus one model, same engine: {median[LS] - median[SINGLE]:.0f} us")
