@@ -29,7 +29,6 @@ from hyperfront.kernels.gpu.linear import linear_on_gpu
 from hyperfront.kernels.gpu.tally import tally_on_gpu
 from hyperfront.kernels.gpu.trunk import fits, trunk_on_gpu
 
-
 # NumPy, which the interpreter computes with, warns where a GPU divides by zero in silence
 pytestmark = pytest.mark.filterwarnings("ignore:(divide by zero|overflow|invalid value) encountered:RuntimeWarning")
 

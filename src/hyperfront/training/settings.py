@@ -28,6 +28,7 @@ class Settings:
     schedule: str | Callable[[Optimizer], LRScheduler]
     warmup: int
     seed: int
+    deterministic: bool
     validate_every: int
     patience: int | None
     checkpoint_every: int

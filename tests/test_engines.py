@@ -1,0 +1,134 @@
+"""Engines take the same steps, and say why where they cannot. What needs a GPU is in test_cuda."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import warnings
+
+import pytest
+import torch
+from torch import nn
+
+import hyperfront as hf
+from hyperfront.errors import HyperfrontError
+from hyperfront.training.engines.graph import NotCapturable
+from tests import runs
+
+
+def tiny(engine: str, solver: hf.Solver, rays_per_step: int) -> hf.Run:
+    """One step in each epoch, so that the records are the steps."""
+    torch.manual_seed(0)
+    x = torch.randn(12, 3)
+    problem = hf.supervised(
+        (x, x.sum(1, keepdim=True)),
+        losses={
+            "sum": lambda output, batch: (output - batch[1]).square().mean(),
+            "size": lambda output, batch: output.square().mean(),
+        },
+    )
+    model = hf.wrap(nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)), ["sum", "size"], hidden=4)
+    settings = {"epochs": 4, "batch_size": 12, "rays_per_step": rays_per_step, "solver": solver, "callbacks": []}
+    return hf.fit(model, problem, engine=engine, lr=0.01, warmup=2, **settings)
+
+
+def losses(run: hf.Run) -> torch.Tensor:
+    return torch.tensor([list(record["losses"].values()) for record in run.history])
+
+
+def test_an_unknown_engine_is_an_error_that_suggests_one():
+    with pytest.raises(HyperfrontError, match="did you mean 'graph'"):
+        tiny("grph", hf.LS(), 1)
+
+
+def test_a_graph_on_a_cpu_is_an_error_that_says_why_and_auto_is_silent():
+    with pytest.raises(NotCapturable, match="not on a CUDA device"):
+        tiny("graph", hf.LS(), 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert torch.equal(losses(tiny("auto", hf.LS(), 1)), losses(tiny("eager", hf.LS(), 1)))
+
+
+@pytest.mark.skipif(shutil.which(os.environ.get("CXX", "g++")) is None, reason="torch.compile needs a C++ compiler")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what torch.compile imports
+@pytest.mark.parametrize(("solver", "rays"), [(hf.LS(), 3), (hf.EPO(), 1)], ids=["LS", "EPO"])
+def test_compiled_steps_are_the_eager_ones(solver, rays):
+    torch._dynamo.utils.counters.clear()
+    compiled = tiny("compiled", solver, rays)
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"]
+    eager = tiny("eager", solver, rays)
+    torch.testing.assert_close(losses(compiled), losses(eager), atol=1e-6, rtol=1e-5)
+    for ours, theirs in zip(compiled.model.parameters(), eager.model.parameters()):
+        torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-4)
+
+
+def test_engines_may_change_in_the_middle_of_an_epoch(tmp_path):
+    """The engine is no part of a run's configuration: one may go on where another stopped, to the same bytes."""
+
+    class Interrupts(hf.Callback):
+        steps = 0
+
+        def stepped(self) -> None:
+            self.steps += 1
+            if self.steps == 11:  # epochs have 8
+                signal.raise_signal(signal.SIGINT)
+
+    whole = runs.run(tmp_path / "whole", epochs=3, engine="eager")
+    with pytest.raises(KeyboardInterrupt, match="epoch 2, after step 3"):
+        runs.run(tmp_path / "cut", epochs=3, engine="eager", callbacks=(Interrupts(),))
+    resumed = runs.run(tmp_path / "cut", epochs=3, engine="auto", resume=True)
+    assert [record["step"] for record in resumed.history] == [record["step"] for record in whole.history] == [8, 16, 24]
+    for name in ("last.safetensors", "best.safetensors", "front.json"):
+        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+
+
+# determinism
+
+
+def state() -> tuple:
+    modes = torch.get_deterministic_debug_mode(), torch.backends.cudnn.benchmark
+    return *modes, os.environ.get("CUBLAS_WORKSPACE_CONFIG")
+
+
+class Watches(hf.Callback):
+    """Keeps the state inside a run, and may end it by an error."""
+
+    def __init__(self, error: bool = False):
+        self.error, self.seen = error, []
+
+    def stepped(self) -> None:
+        self.seen.append(state())
+        if self.error:
+            raise RuntimeError("here")
+
+
+@pytest.mark.parametrize("workspace", [None, ":16:8"])
+@pytest.mark.parametrize("error", [False, True])
+def test_determinism_is_switched_on_inside_a_run_and_nowhere_else(tmp_path, monkeypatch, workspace, error):
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
+    if workspace:
+        monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", workspace)
+    torch.backends.cudnn.benchmark = True
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        before, watches = state(), Watches(error)
+        if error:
+            with pytest.raises(RuntimeError, match="here"):
+                runs.run(tmp_path / "run", epochs=1, deterministic=True, callbacks=(watches,))
+        else:
+            runs.run(tmp_path / "run", epochs=1, deterministic=True, callbacks=(watches,))
+        assert set(watches.seen) == {(2, False, workspace or ":4096:8")}
+        assert state() == before
+    finally:
+        torch.backends.cudnn.benchmark = False
+        torch.use_deterministic_algorithms(False)
+
+
+def test_determinism_is_off_unless_asked_for_and_part_of_the_configuration(tmp_path):
+    watches = Watches()
+    run = runs.run(tmp_path / "run", epochs=1, callbacks=(watches,))
+    assert set(watches.seen) == {state()} and run.folder.read_config()["deterministic"] is False
+    assert run.folder.read_config().get("engine") is None
+    with pytest.raises(HyperfrontError, match="deterministic = True"):
+        runs.run(tmp_path / "run", epochs=1, deterministic=True, resume=True)
