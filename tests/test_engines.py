@@ -13,6 +13,8 @@ from torch import nn
 
 import hyperfront as hf
 from hyperfront.errors import HyperfrontError
+from hyperfront.solvers import NormaliseByStart
+from hyperfront.training.engines import graph
 from hyperfront.training.engines.graph import NotCapturable
 from tests import runs
 
@@ -48,6 +50,32 @@ def test_a_graph_on_a_cpu_is_an_error_that_says_why_and_auto_is_silent():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert torch.equal(losses(tiny("auto", hf.LS(), 1)), losses(tiny("eager", hf.LS(), 1)))
+
+
+class Remembers(hf.LS):
+    """A solver of a user's own that will remember something, but has nothing to remember yet."""
+
+    def state(self) -> dict:
+        return {}
+
+    def load(self, state: dict) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"optimizer": lambda p: torch.optim.Adagrad(p, lr=0.1)}, "Adagrad"),
+        ({"optimizer": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, dampening=0.5)}, "dampening"),
+        ({"solver": hf.chain(NormaliseByStart(), hf.LS())}, "remembers"),
+        ({"solver": Remembers()}, "remembers"),
+        ({"problem": hf.supervised([(torch.ones(4, 4), torch.ones(4, 2))], losses=runs.problem().measures)}, "loader"),
+    ],
+)
+def test_what_a_graph_cannot_hold_is_refused_with_the_reason(monkeypatch, changes, reason):
+    monkeypatch.setattr(graph, "on_gpu", lambda *tensors: True)
+    settings = {"problem": runs.problem(), "solver": hf.LS(), "engine": "graph", "batch_size": 16, "callbacks": []}
+    with pytest.raises(NotCapturable, match=reason):
+        hf.fit(hf.wrap(runs.Net(), ["sum", "product"], hidden=4), **settings | changes)
 
 
 @pytest.mark.skipif(shutil.which(os.environ.get("CXX", "g++")) is None, reason="torch.compile needs a C++ compiler")
