@@ -7,13 +7,18 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
-from hyperfront.hypernets import inner
+import hyperfront as hf
+from hyperfront.hypernets import inner, mlp
+from hyperfront.kernels import conv_relu_pool as conv_module
+from hyperfront.kernels import layers
 from hyperfront.kernels.conv_relu_pool import reference
 from hyperfront.solvers import EPO, Status
+from hyperfront.solvers import epo as epo_module
 from hyperfront.training import adam as adam_module
+from hyperfront.training.step import Step
 from tests.gpu import DEVICE, exact_products
 from tests.test_solvers import KINDS, floored, instances, judge
 
@@ -196,6 +201,48 @@ def test_they_compose_to_the_losses_of_several_rays() -> None:
         assert_near(found, torch.vmap(torch.func.grad(lambda *each: twin(*each).sum(), argnums=index))(*wide))
 
 
+class Small(nn.Module):
+    """Every layer and loss that has a program."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.hidden, self.head = layers.ConvReluPool(1, 3, 3), nn.Linear(27, 20), nn.Linear(20, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return layers.linear(layers.linear(self.conv(x).flatten(1), self.hidden, relu=True), self.head)
+
+
+@pytest.mark.parametrize("share", [True, False])
+@pytest.mark.parametrize("rays", [1, 3])
+def test_a_step_made_of_programs_is_the_plain_step(monkeypatch: pytest.MonkeyPatch, rays: int, share: bool) -> None:
+    objectives = {
+        "one": lambda output, batch: layers.cross_entropy(output, batch[1]),
+        "other": lambda output, batch: layers.cross_entropy(-output, batch[2]),
+        "size": lambda output, batch: output.square().mean(),
+    }
+    labels = torch.randint(4, (2, 6)).to(DEVICE)
+    batch = normal(6, 1, 8, 8), labels[0], labels[1]
+    problem = hf.supervised(batch, losses=objectives)
+    model = hf.wrap(Small(), list(objectives), hidden=10).to(DEVICE)
+    preferred = torch.rand(rays, 3).softmax(-1).to(DEVICE)
+
+    def program(self: EPO, losses: Tensor, rays: Tensor, gram: Tensor) -> tuple[Tensor, Tensor]:
+        return self.lifted(losses, rays, gram, torch.zeros_like(losses[0]))
+
+    outcome = []
+    for programs in (False, True):
+        if programs:
+            monkeypatch.setattr(EPO, "__call__", program)
+        for module in (conv_module, layers, epo_module, inner, mlp):
+            monkeypatch.setattr(module, "on_gpu", lambda *tensors, programs=programs: programs)
+        monkeypatch.setattr(model.target, "vectorises", lambda device, programs=programs: programs)
+        model.zero_grad()
+        result = Step(model, problem, EPO(), share_batch=share)(preferred, batch)
+        outcome.append([*result, *(p.grad for p in model.parameters())])
+    for plain, ours in zip(*outcome, strict=True):
+        torch.testing.assert_close(ours, plain, atol=1e-5, rtol=1e-3)
+
+
 # EPO
 
 
@@ -280,10 +327,10 @@ def test_inner_products_are_exact_whatever_the_layout(m: int, R: int, n: int) ->
 
 @pytest.mark.parametrize(("R", "d", "n"), [(1, 2, 100), (20, 6, 25), (2, 1, 128)])
 def test_the_trunk_is_its_three_layers(R: int, d: int, n: int) -> None:
-    e, layers = normal(R, d), [normal(*s) for s in ((n, d), (n,), (n, n), (n,), (n, n), (n,))]
-    assert fits(e, layers)
-    leaves = [layer.clone().requires_grad_() for layer in layers]
-    wide = [layer.double().requires_grad_() for layer in layers]
+    e, tensors = normal(R, d), [normal(*s) for s in ((n, d), (n,), (n, n), (n,), (n, n), (n,))]
+    assert fits(e, tensors)
+    leaves = [tensor.clone().requires_grad_() for tensor in tensors]
+    wide = [tensor.double().requires_grad_() for tensor in tensors]
     h = F.relu(F.linear(F.relu(F.linear(e.double(), *wide[:2])), *wide[2:4]))
     truth, found = F.linear(h, *wide[4:]), trunk_on_gpu(e, *leaves)
     assert_near(found, truth)
