@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
@@ -91,24 +93,82 @@ def test_compiled_steps_are_the_eager_ones(solver, rays):
         torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-4)
 
 
-def test_engines_may_change_in_the_middle_of_an_epoch(tmp_path):
-    """The engine is no part of a run's configuration: one may go on where another stopped, to the same bytes."""
+class Interrupts(hf.Callback):
+    """Ctrl-C after 11 steps; epochs have 8."""
 
-    class Interrupts(hf.Callback):
-        steps = 0
+    steps = 0
 
-        def stepped(self) -> None:
-            self.steps += 1
-            if self.steps == 11:  # epochs have 8
-                signal.raise_signal(signal.SIGINT)
+    def stepped(self) -> None:
+        self.steps += 1
+        if self.steps == 11:
+            signal.raise_signal(signal.SIGINT)
 
-    whole = runs.run(tmp_path / "whole", epochs=3, engine="eager")
+
+def interrupted(folder: Path, first: str, second: str) -> hf.Run:
+    """A run that is stopped under one engine and resumed under another."""
     with pytest.raises(KeyboardInterrupt, match="epoch 2, after step 3"):
-        runs.run(tmp_path / "cut", epochs=3, engine="eager", callbacks=(Interrupts(),))
-    resumed = runs.run(tmp_path / "cut", epochs=3, engine="auto", resume=True)
-    assert [record["step"] for record in resumed.history] == [record["step"] for record in whole.history] == [8, 16, 24]
+        runs.run(folder, epochs=3, engine=first, callbacks=(Interrupts(),))
+    return runs.run(folder, epochs=3, engine=second, resume=True)
+
+
+def assert_same_bytes(ours: Path, theirs: Path) -> None:
     for name in ("last.safetensors", "best.safetensors", "front.json"):
-        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+        assert (ours / name).read_bytes() == (theirs / name).read_bytes(), name
+
+
+def test_engines_may_change_in_the_middle_of_an_epoch(tmp_path):
+    """The engine is no part of a run's configuration: one may go on where another stopped."""
+    whole = runs.run(tmp_path / "whole", epochs=3, engine="eager")
+    resumed = interrupted(tmp_path / "cut", "eager", "auto")
+    assert [record["step"] for record in resumed.history] == [record["step"] for record in whole.history] == [8, 16, 24]
+    assert_same_bytes(tmp_path / "cut", tmp_path / "whole")
+
+
+class Streams:
+    """Stands in for a stream, and for a graph: replaying takes the step that would have been captured."""
+
+    def __init__(self, engine: graph.Graph | None = None):
+        self.engine, self.rates = engine, [torch.zeros(())]
+
+    def wait_stream(self, other: Streams) -> None: ...
+
+    def replay(self) -> None:
+        with self.engine._rates_on_device(self.rates):
+            self.engine._step(self.rates, self)
+
+
+@pytest.fixture
+def graph_on_a_cpu(monkeypatch):
+    """Everything of the graph engine but the capture: tables, batches ahead of the step, rates, the tally."""
+    pytest.importorskip("triton")
+    monkeypatch.setattr(graph, "on_gpu", lambda *tensors: True)
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: tensor)
+    monkeypatch.setattr(torch.cuda, "current_stream", Streams)
+    monkeypatch.setattr(torch.cuda, "stream", lambda stream: contextlib.nullcontext())
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: torch.get_rng_state())
+    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, device: torch.set_rng_state(state))
+
+    def capture(engine: graph.Graph) -> Streams:
+        stands_in = Streams(engine)
+        with engine._as_it_was():  # a step that must leave no trace
+            stands_in.replay()
+        return stands_in
+
+    monkeypatch.setattr(graph.Graph, "_capture", capture)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="Triton's interpreter is for machines without a GPU")
+@pytest.mark.usefixtures("graph_on_a_cpu")
+def test_the_tables_of_a_graph_are_the_eager_steps_and_resume_exactly(tmp_path):
+    whole = runs.run(tmp_path / "whole", epochs=3, engine="graph", warmup=4)
+    eager = runs.run(tmp_path / "eager", epochs=3, engine="eager", warmup=4)
+    torch.testing.assert_close(losses(whole), losses(eager), atol=1e-6, rtol=1e-5)
+    for key in ("step", "status", "lr"):
+        assert [record[key] for record in whole.history] == [record[key] for record in eager.history]
+    torch.testing.assert_close(whole.front.losses, eager.front.losses, atol=1e-6, rtol=1e-5)
+    runs.run(tmp_path / "plain", epochs=3, engine="graph")
+    interrupted(tmp_path / "cut", "graph", "graph")
+    assert_same_bytes(tmp_path / "cut", tmp_path / "plain")
 
 
 # determinism
