@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Callable
+
 import pytest
 import torch
+from torch import Tensor, nn
 
 import hyperfront as hf
 from hyperfront.batches import tensors
-from hyperfront.problems import build
+from hyperfront.kernels.layers import cross_entropy
+from hyperfront.problems import build, toys
+from hyperfront.problems.lenet import LeNet
 from hyperfront.problems.shift import Shift
+from hyperfront.solvers import NormaliseByStart
 from hyperfront.solvers.epo import program
 from tests import runs
-from tests.modules import CASES, mlp
+from tests.gpu import exact_products
+from tests.modules import CASES, ConvNet, mlp
 from tests.test_assemblies import ARCHITECTURES, shaken
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -157,3 +165,209 @@ def test_images_are_moved_alike_on_both_devices_and_without_waiting_for_the_gpu(
     finally:
         torch.cuda.set_sync_debug_mode("default")
     assert torch.equal(moved.cpu(), Shift(2)((images,), numbers)[0])
+
+
+# engines
+
+
+def images() -> tuple[hf.ParetoModel, hf.Problem]:
+    """LeNet on random images, which are moved about."""
+    generator = torch.Generator().manual_seed(1)
+    data = torch.randint(256, (96, 1, 36, 36), dtype=torch.uint8, generator=generator)
+    labels = torch.randint(10, (2, 96), generator=generator)
+    problem = hf.supervised(
+        (data, *labels),
+        (data[:32], *labels[:, :32]),
+        losses={
+            "left": lambda output, batch: cross_entropy(output[0], batch[1]),
+            "right": lambda output, batch: cross_entropy(output[1], batch[2]),
+        },
+        inputs=lambda batch: batch[0] * (1 / 255),
+        reference=(4, 4),
+        augment=Shift(2),
+    )
+    return hf.wrap(LeNet(), ["left", "right"], hidden=20, initialisation="plain"), problem
+
+
+def regression(module: nn.Module, *, m: int = 2, first: Callable | None = None) -> tuple[hf.ParetoModel, hf.Problem]:
+    """``m`` targets for one output, by ``module`` of five inputs; ``first`` may stand in for the first loss."""
+    generator = torch.Generator().manual_seed(1)
+    x, y = (torch.randn(64, width, generator=generator) for width in (5, m))
+
+    def loss(j: int) -> Callable:
+        return lambda output, batch: (output[:, 0] - batch[1][:, j]).square().mean()
+
+    losses = {f"target {j}": loss(j) for j in range(m)} | ({"target 0": first} if first else {})
+    problem = hf.supervised((x, y), (x[:16], y[:16]), losses=losses, reference=(20,) * m)
+    return hf.wrap(module, list(losses), hidden=10), problem
+
+
+def flat_images() -> tuple[hf.ParetoModel, hf.Problem]:
+    """A convolutional network with BatchNorm."""
+    generator = torch.Generator().manual_seed(1)
+    x, y = torch.randn(64, 1, 9, 9, generator=generator), torch.randn(64, 3, generator=generator)
+    losses = {
+        "near": lambda output, batch: (output - batch[1]).square().mean(),
+        "small": lambda output, batch: output.square().mean(),
+    }
+    return hf.wrap(ConvNet(), list(losses), hidden=10), hf.supervised((x, y), (x, y), losses=losses, reference=(9, 9))
+
+
+def toy(name: str) -> tuple[hf.ParetoModel, hf.Problem]:
+    problem = build(name)
+    return problem.model(hidden=20), problem
+
+
+def dropout() -> nn.Module:
+    return nn.Sequential(nn.Linear(5, 16), nn.ReLU(), nn.Dropout(0.3), nn.Linear(16, 1))
+
+
+def trained(made: Callable, engine: str, **changes) -> hf.Run:
+    torch.manual_seed(0)
+    model, problem = made()
+    settings = {"epochs": 3, "batch_size": 16, "lr": 1e-3, "warmup": 3, "seed": 2, "validation_rays": 5}
+    with exact_products():
+        return hf.fit(model, problem, engine=engine, device="cuda", callbacks=[], **settings | changes)
+
+
+def assert_same(ours: hf.Run, theirs: hf.Run) -> None:
+    for mine, other in zip(ours.history, theirs.history, strict=True):
+        assert [mine[key] for key in ("step", "lr", "status")] == [other[key] for key in ("step", "lr", "status")]
+        pairs = [[list(record["losses"].values()) for record in (mine, other)]]
+        pairs += [[record["validation"]["losses"] for record in (mine, other)]] if "validation" in mine else []
+        for pair in pairs:
+            torch.testing.assert_close(*map(torch.tensor, pair), atol=1e-5, rtol=1e-4)
+    if ours.model.target.norms:
+        return  # a bias before BatchNorm has no gradient but rounding, which Adam magnifies
+    for mine, other in zip(ours.model.parameters(), theirs.model.parameters(), strict=True):
+        torch.testing.assert_close(mine, other, atol=1e-5, rtol=1e-3)
+
+
+@pytest.mark.parametrize("rays", [1, 4])
+@pytest.mark.parametrize("solver", [hf.LS(), hf.EPO()], ids=["LS", "EPO"])
+@pytest.mark.parametrize(
+    "made",
+    [images, lambda: regression(mlp(), m=3), lambda: regression(dropout()), flat_images, lambda: toy("fonseca")],
+    ids=["LeNet", "three objectives", "dropout", "BatchNorm", "fonseca"],
+)
+def test_a_graph_takes_the_eager_steps(made, solver, rays):
+    graph, eager = (trained(made, engine, solver=solver, rays_per_step=rays) for engine in ("graph", "eager"))
+    assert_same(graph, eager)
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD])
+def test_a_graph_takes_the_eager_steps_of_other_optimisers(optimizer):
+    options = {"momentum": 0.9} if optimizer is torch.optim.SGD else {}
+    changes = {"optimizer": lambda p: optimizer(p, lr=1e-3, weight_decay=0.01, **options), "solver": hf.LS()}
+    assert_same(*(trained(lambda: regression(mlp()), engine, **changes) for engine in ("graph", "eager")))
+
+
+@pytest.mark.parametrize("name", toys.ENTRIES)
+def test_every_analytic_problem_can_be_captured(name):
+    assert_same(*(trained(lambda: toy(name), engine, epochs=1, solver=hf.LS()) for engine in ("graph", "eager")))
+
+
+class Interrupts(hf.Callback):
+    """Ctrl-C after 11 steps."""
+
+    steps = 0
+
+    def stepped(self) -> None:
+        self.steps += 1
+        if self.steps == 11:
+            signal.raise_signal(signal.SIGINT)
+
+
+RESULTS = ("last.safetensors", "best.safetensors", "front.json")
+
+
+@pytest.mark.parametrize("engine", ["eager", "graph"])
+def test_a_run_resumed_in_the_middle_of_an_epoch_ends_at_the_same_bytes(tmp_path, engine):
+    settings = {"epochs": 4, "engine": engine, "device": "cuda", "deterministic": True}  # BatchNorm, dropout, 2 rays
+    runs.run(tmp_path / "whole", **settings)
+    with pytest.raises(KeyboardInterrupt, match="epoch 2, after step 3"):
+        runs.run(tmp_path / "cut", callbacks=(Interrupts(),), **settings)
+    runs.run(tmp_path / "cut", resume=True, **settings)
+    for name in RESULTS:
+        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+
+
+@pytest.mark.parametrize("engine", ["eager", "graph"])
+@pytest.mark.parametrize("made", [images, flat_images, lambda: toy("dtlz2")], ids=["LeNet", "BatchNorm", "dtlz2"])
+def test_two_deterministic_runs_end_at_the_same_bytes(tmp_path, made, engine):
+    for name in ("first", "second"):
+        trained(made, engine, rays_per_step=4, out=tmp_path / name, deterministic=True)
+    for name in ("last.safetensors", "front.json"):
+        assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes(), name
+
+
+# losses that read from the GPU, in their first lines
+
+
+def reads_a_number(output: Tensor, batch: tuple) -> Tensor:
+    largest = output.detach().abs().max().item()
+    return (output / max(1.0, largest)).square().mean()
+
+
+def looks_for_entries(output: Tensor, batch: tuple) -> Tensor:
+    where = (batch[1][:, 0] > 0).nonzero()[:, 0]
+    return output[where].square().mean()
+
+
+def selects_by_a_mask(output: Tensor, batch: tuple) -> Tensor:
+    chosen = output[batch[1][:, 0] > 0]
+    return chosen.square().mean()
+
+
+def goes_to_the_cpu(output: Tensor, batch: tuple) -> Tensor:
+    mean = output.detach().cpu().mean()
+    return (output - mean.to(output.device)).square().mean()
+
+
+class ReadsInForward(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(5, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        offset = float(x.sum())
+        return self.layer(x) + min(0.0, offset)
+
+
+def assert_falls_back(made: Callable, reason: str, **changes) -> None:
+    """One warning that gives the reason; the eager steps; and a GPU that works as before."""
+    with pytest.warns(UserWarning, match="one by one") as caught:
+        run = trained(made, "auto", **changes)
+    assert len(caught) == 1
+    assert reason in str(caught[0].message)
+    assert_same(run, trained(made, "eager", **changes))
+    torch.cuda.synchronize()
+    assert torch.ones(3, device="cuda").sum().item() == 3
+    assert torch.cuda.get_sync_debug_mode() == 0
+    trained(lambda: regression(mlp()), "graph", epochs=1)
+
+
+@pytest.mark.parametrize(
+    "loss", [reads_a_number, looks_for_entries, selects_by_a_mask, goes_to_the_cpu], ids=lambda loss: loss.__name__
+)
+def test_a_loss_that_reads_from_the_gpu_is_named_and_trained_eagerly(loss):
+    where = f"{__file__}:{loss.__code__.co_firstlineno + 1}"
+    assert_falls_back(lambda: regression(mlp(), first=loss), where, solver=hf.LS())
+
+
+def test_a_module_that_reads_from_the_gpu_is_named_and_trained_eagerly():
+    where = f"{__file__}:{ReadsInForward.forward.__code__.co_firstlineno + 1}"
+    assert_falls_back(lambda: regression(ReadsInForward()), where)
+
+
+def loaded() -> tuple[hf.ParetoModel, hf.Problem]:
+    model, problem = regression(mlp())
+    data = torch.utils.data.TensorDataset(*(tensor.cpu() for tensor in problem.train.source.data))
+    loader = torch.utils.data.DataLoader(data, batch_size=16)
+    return model, hf.supervised(loader, losses=dict(problem.measures))
+
+
+def test_loaders_memories_and_unusual_optimisers_are_trained_eagerly():
+    assert_falls_back(loaded, "loader")
+    assert_falls_back(lambda: regression(mlp()), "remembers", solver=hf.chain(NormaliseByStart(), hf.LS()))
+    assert_falls_back(lambda: regression(mlp()), "Adagrad", optimizer=lambda p: torch.optim.Adagrad(p, lr=0.01))

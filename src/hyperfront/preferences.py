@@ -258,15 +258,16 @@ def interpolation(rays: Tensor, partitions: int) -> Tensor:
     tensor([[0.5000, 0.5000, 0.0000]])
     """
     m = rays.shape[-1]
-    x = (partitions * rays.cumsum(-1)[:, :-1]).clamp(0, partitions)
+    sums = torch.stack([rays[:, :i].sum(-1) for i in range(1, m)], dim=-1)  # no cumsum: not deterministic on a GPU
+    x = (partitions * sums).clamp(0, partitions)
     x = torch.where((x - x.round()).abs() < 1e-5, x.round(), x)  # a grid ray, up to rounding
     base = x.floor()
     # flipped, so that of equal parts the later coordinate moves first and the corners stay non-decreasing
     part, order = (x - base).flip(-1).sort(dim=-1, descending=True, stable=True)
-    steps = torch.nn.functional.one_hot(m - 2 - order, m - 1).to(x.dtype).cumsum(1)
+    steps = torch.nn.functional.one_hot(m - 2 - order, m - 1).cumsum(1).to(x.dtype)
     corners = torch.cat([base[:, None], base[:, None] + steps], dim=1)  # [R, m, m - 1]
     padded = torch.cat([torch.ones_like(part[:, :1]), part, torch.zeros_like(part[:, :1])], dim=1)
     weights = padded[:, :-1] - padded[:, 1:]  # [R, m]
-    grid = (das_dennis(m, partitions).to(x) * partitions).cumsum(-1)[:, :-1].round()  # [K, m - 1]
+    grid = (das_dennis(m, partitions) * partitions).cumsum(-1)[:, :-1].round().to(x)  # [K, m - 1]
     same = (corners[:, :, None] == grid).all(-1)  # [R, m, K]; a corner outside the grid has weight 0
     return (weights[:, :, None] * same).sum(1)

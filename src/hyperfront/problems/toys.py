@@ -5,6 +5,7 @@ Bounded problems keep their points in the box by ``lo + (hi - lo) sin^2(z + pi/4
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import torch
@@ -182,10 +183,11 @@ def dtlz2(m: int = 3, distance_variables: int = 10) -> Problem:
     def function(x: Tensor) -> Tensor:
         g = (x[m - 1 :] - 0.5).square().sum()
         x = x[: m - 1]
-        one = torch.ones_like(g)[None]
+        one = torch.ones_like(g)
         cosine = torch.sin((1 - x) * (math.pi / 2))  # unlike cos(x pi/2), never below 0 by rounding
-        cosines = torch.cat([one, cosine.cumprod(0)]).flip(0)  # products of the first m-1, ..., 0 cosines
-        sines = torch.cat([one, torch.sin(x * (math.pi / 2)).flip(0)])
+        # products of the first m-1, ..., 0 cosines; the gradient of cumprod would look for zeros, and stop a GPU
+        cosines = torch.stack([one, *itertools.accumulate(cosine.unbind(), torch.mul)]).flip(0)
+        sines = torch.cat([one[None], torch.sin(x * (math.pi / 2)).flip(0)])
         return (1 + g) * cosines * sines
 
     volume = 1.1**m - math.pi ** (m / 2) / (math.gamma(m / 2 + 1) * 2**m)

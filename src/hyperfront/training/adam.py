@@ -31,7 +31,7 @@ class Adam(torch.optim.Adam):
             torch._foreach_add_(steps, 1)
             gradients = [gradient.contiguous() for gradient in gradients]
             settings = {key: group[key] for key in ("betas", "eps", "weight_decay")}
-            adam_on_gpu(parameters, gradients, first, second, steps[0], self._rate(group, parameters[0]), **settings)
+            adam_on_gpu(parameters, gradients, first, second, steps, self._rate(group, parameters[0]), **settings)
         return None
 
     def _rate(self, group: dict[str, Any], like: Tensor) -> Tensor:
@@ -42,6 +42,7 @@ class Adam(torch.optim.Adam):
 
     def _suits(self, group: dict[str, Any]) -> bool:
         unusual = any(group[key] for key in ("amsgrad", "maximize", "differentiable", "decoupled_weight_decay"))
+        unusual = unusual or not group["capturable"]  # which would count its steps on the CPU
         return not unusual and all(
             on_gpu(p) and p.dtype == torch.float32 and p.is_contiguous() for p in group["params"] if p.grad is not None
         )

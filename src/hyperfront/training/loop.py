@@ -29,6 +29,7 @@ from hyperfront.problem import Problem
 from hyperfront.runs import Run, RunFolder
 from hyperfront.solvers import EPO, Solver, Status
 from hyperfront.training.callbacks import Callback, JsonLines, Progress
+from hyperfront.training.deterministic import only_deterministic
 from hyperfront.training.engines import Engine, make_engine
 from hyperfront.training.epochs import Epochs
 from hyperfront.training.interrupt import ctrl_c
@@ -61,6 +62,7 @@ def fit(
     resume: bool = False,
     device: str | torch.device | None = None,
     engine: str = "auto",
+    deterministic: bool = False,
     validate_every: int = 1,
     validation_rays: int | Tensor | Sequence = 25,
     patience: int | None = None,
@@ -77,6 +79,9 @@ def fit(
     same numbers: ``"auto"``, ``"eager"``, ``"compiled"`` or ``"graph"``. ``patience`` validations without a better
     hypervolume end the run.
 
+    With ``deterministic``, runs with the same seed end at the same bytes on the same machine and engine: PyTorch's
+    deterministic algorithms are switched on for the run, and an operation that has none is an error. Some are slower.
+
     With ``out``, the folder holds ``config.json`` and ``environment.json`` (before the first step), ``metrics.jsonl``,
     ``last.safetensors`` and ``best.safetensors``, and at the end ``front.json``; ``resume=True`` goes on there exactly.
     Problems without data have nothing to select on: their last weights are kept, and there is no ``best``.
@@ -91,6 +96,7 @@ def fit(
         schedule=schedule,
         warmup=warmup,
         seed=seed,
+        deterministic=deterministic,
         validate_every=validate_every,
         patience=patience,
         checkpoint_every=checkpoint_every,
@@ -132,7 +138,8 @@ def fit(
     callbacks = [Progress()] if callbacks is None else list(callbacks)
     callbacks = [JsonLines(folder.metrics), *callbacks] if folder else callbacks
 
-    with torch.random.fork_rng(devices=[model.device] if model.device.type == "cuda" else []):
+    generators = [model.device] if model.device.type == "cuda" else []
+    with only_deterministic(deterministic), torch.random.fork_rng(devices=generators):
         torch.manual_seed(seed)
         made = settings.make_optimizer(model.parameters())
         step = Step(model, problem, solver, share_batch=share_batch)
@@ -146,10 +153,10 @@ def fit(
             folder.create(config, environment(model.device))
         best = _best_so_far(folder, state)
         history = _train(train, make_engine(engine, train), folder, callbacks, rays, best)
-    if best:
-        model.load_state_dict(best)
-    model.eval()
-    front = evaluate(model, problem.val, rays, batch_size=batch_size) if "val" in problem.sources else None
+        if best:
+            model.load_state_dict(best)
+        model.eval()
+        front = evaluate(model, problem.val, rays, batch_size=batch_size) if "val" in problem.sources else None
     if folder and front:
         front.save(folder.front)
     return Run(model=model, front=front, history=history, folder=folder)

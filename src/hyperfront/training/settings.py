@@ -28,6 +28,7 @@ class Settings:
     schedule: str | Callable[[Optimizer], LRScheduler]
     warmup: int
     seed: int
+    deterministic: bool
     validate_every: int
     patience: int | None
     checkpoint_every: int
@@ -52,6 +53,8 @@ class Settings:
         for group in made.param_groups if parameters[0].is_cuda else ():
             if "capturable" in group:
                 group["capturable"] = True  # in every engine, so that all take the same steps
+            elif type(made) is torch.optim.SGD and not group["differentiable"]:
+                group.update(fused=True, foreach=False)  # the only one that reads its learning rate on the device
         if isinstance(made, torch.optim.LBFGS):
             raise HyperfrontError(
                 "fit takes one step for each batch, and LBFGS evaluates it several times",

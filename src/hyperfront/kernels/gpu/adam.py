@@ -33,13 +33,13 @@ def _update(p, g, m, v, n, block, rate, c1, c2, beta1, beta2, epsilon, decay, BL
 def _adam(ps, gs, ms, vs, ns, starts, steps, rate, beta1, beta2, epsilon, decay, BLOCK: tl.constexpr):
     """Program ``starts[i] + b`` updates block ``b`` of parameter ``i``."""
     program = tl.program_id(0)
-    count = tl.load(steps)  # counted up before
     lr = tl.load(rate)
-    c1 = 1 - tl.exp(count * tl.log(beta1))
-    c2 = 1 - tl.exp(count * tl.log(beta2))
     for i in tl.static_range(len(ps)):
         block = program - starts[i]
         if (block >= 0) & (block * BLOCK < ns[i]):
+            count = tl.load(steps[i])  # counted up before
+            c1 = 1 - tl.exp(count * tl.log(beta1))
+            c2 = 1 - tl.exp(count * tl.log(beta2))
             _update(ps[i], gs[i], ms[i], vs[i], ns[i], block, lr, c1, c2, beta1, beta2, epsilon, decay, BLOCK)
 
 
@@ -48,23 +48,22 @@ def adam_on_gpu(
     gradients: Sequence[Tensor],
     first: Sequence[Tensor],
     second: Sequence[Tensor],
-    step: Tensor,
+    steps: Sequence[Tensor],
     lr: Tensor,
     *,
     betas: tuple[float, float],
     eps: float,
     weight_decay: float,
 ) -> None:
-    """One step of Adam in place; ``step`` (already counted) and ``lr`` are float32 scalars on the device."""
+    """One step of Adam in place; each of ``steps`` (already counted) and ``lr`` are float32 scalars there."""
     for at in range(0, len(parameters), AT_ONCE):
         some = slice(at, at + AT_ONCE)
         sizes = [tensor.numel() for tensor in parameters[some]]
         blocks = [triton.cdiv(size, BLOCK) for size in sizes]
         starts = [sum(blocks[:i]) for i in range(len(blocks))]
-        lists = (parameters[some], gradients[some], first[some], second[some], sizes, starts)
+        lists = (parameters[some], gradients[some], first[some], second[some], sizes, starts, steps[some])
         _adam[(sum(blocks),)](
             *(tuple(items) for items in lists),
-            step,
             lr,
             float(betas[0]),
             float(betas[1]),

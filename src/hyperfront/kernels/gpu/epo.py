@@ -59,7 +59,7 @@ def _two(losses, rays, gram, floor, weights, status, count, tolerance, BLOCK: tl
     gap = tl.where(tl.abs(gap) <= TIE, 0.0, gap)
     s1, s2 = _log_sigmoid(gap), _log_sigmoid(-gap)
     p1, p2 = tl.exp(s1), tl.exp(s2)
-    balance = p1 * s1 + p2 * s2 > tolerance - LN2
+    balance = p1 * s1 + p2 * s2 + LN2 > tolerance  # in float64, which the argument is not
     a1, a2 = gap * r1 * p2, -gap * r2 * p1
     q1, q2 = c11 * a1 + c12 * a2, c22 * a2 + c12 * a1
     cap1 = (c11 - tl.where(balance, q1, 0.0)) / (c11 - c12)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -21,7 +22,8 @@ from torch.optim import SGD, Adam, AdamW
 from hyperfront.batches import Batch, map_tensors, tensors
 from hyperfront.errors import HyperfrontError
 from hyperfront.kernels import on_gpu
-from hyperfront.solvers import Stateful, Status
+from hyperfront.solvers import Solver, Stateful, Status
+from hyperfront.solvers.chain import Chain
 from hyperfront.sources import resident
 from hyperfront.training.adam import Adam as OurAdam
 from hyperfront.training.epochs import Epochs
@@ -186,12 +188,18 @@ class Graph:
             "the data come from a loader": not resident(self.epochs.source),
             f"the optimiser is {type(self.optimizer).__name__}, not Adam, AdamW or SGD": type(self.optimizer)
             not in (Adam, AdamW, SGD, OurAdam),
-            "the solver remembers earlier steps": isinstance(self.state.step.solver, Stateful)
-            and bool(self.state.step.solver.state()),
+            "SGD with dampening begins unlike it goes on": type(self.optimizer) is SGD
+            and any(group["dampening"] for group in self.optimizer.param_groups),
+            "the solver remembers earlier steps": _remembers(self.state.step.solver),
         }
         for reason, applies in reasons.items():
             if applies:
                 raise NotCapturable("the step cannot be captured in a CUDA graph", got=reason)
+
+
+def _remembers(solver: Solver) -> bool:
+    """Whether a solver has a memory, which may still be empty; a chain has the memories of its parts."""
+    return bool(solver.state()) if isinstance(solver, Chain) else isinstance(solver, Stateful)
 
 
 def _state(optimizer: torch.optim.Optimizer) -> list[Tensor]:
@@ -202,7 +210,9 @@ def _state(optimizer: torch.optim.Optimizer) -> list[Tensor]:
 def _no_synchronisation() -> Iterator[None]:
     """An error where something reads from the device: better here than in the middle of a capture."""
     before = torch.cuda.get_sync_debug_mode()
-    torch.cuda.set_sync_debug_mode("error")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it calls itself a prototype; a capture finds what it does not
+        torch.cuda.set_sync_debug_mode("error")
     try:
         yield
     finally:

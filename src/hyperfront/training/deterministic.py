@@ -1,0 +1,37 @@
+"""Only algorithms that give the same bytes every time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
+"""Without it matrix products on a GPU may differ from run to run, and PyTorch refuses them."""
+
+
+@contextmanager
+def only_deterministic(wanted: bool) -> Iterator[None]:
+    """If ``wanted``, an operation without a deterministic algorithm is PyTorch's error inside, and all is as before
+    outside.
+    """
+    if not wanted:
+        yield
+        return
+    mode, benchmark, workspace = (
+        torch.get_deterministic_debug_mode(),
+        torch.backends.cudnn.benchmark,
+        WORKSPACE in os.environ,
+    )
+    try:
+        os.environ.setdefault(WORKSPACE, ":4096:8")
+        torch.backends.cudnn.benchmark = False
+        torch.use_deterministic_algorithms(True)
+        yield
+    finally:
+        torch.set_deterministic_debug_mode(mode)
+        torch.backends.cudnn.benchmark = benchmark
+        if not workspace:
+            del os.environ[WORKSPACE]

@@ -1,0 +1,222 @@
+"""Engines take the same steps, and say why where they cannot. What needs a GPU is in test_cuda."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import hyperfront as hf
+from hyperfront.errors import HyperfrontError
+from hyperfront.solvers import NormaliseByStart
+from hyperfront.training.engines import graph
+from hyperfront.training.engines.graph import NotCapturable
+from tests import runs
+
+
+def tiny(engine: str, solver: hf.Solver, rays_per_step: int) -> hf.Run:
+    """One step in each epoch, so that the records are the steps."""
+    torch.manual_seed(0)
+    x = torch.randn(12, 3)
+    problem = hf.supervised(
+        (x, x.sum(1, keepdim=True)),
+        losses={
+            "sum": lambda output, batch: (output - batch[1]).square().mean(),
+            "size": lambda output, batch: output.square().mean(),
+        },
+    )
+    model = hf.wrap(nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)), ["sum", "size"], hidden=4)
+    settings = {"epochs": 4, "batch_size": 12, "rays_per_step": rays_per_step, "solver": solver, "callbacks": []}
+    return hf.fit(model, problem, engine=engine, lr=0.01, warmup=2, **settings)
+
+
+def losses(run: hf.Run) -> torch.Tensor:
+    return torch.tensor([list(record["losses"].values()) for record in run.history])
+
+
+def test_an_unknown_engine_is_an_error_that_suggests_one():
+    with pytest.raises(HyperfrontError, match="did you mean 'graph'"):
+        tiny("grph", hf.LS(), 1)
+
+
+def test_a_graph_on_a_cpu_is_an_error_that_says_why_and_auto_is_silent():
+    with pytest.raises(NotCapturable, match="not on a CUDA device"):
+        tiny("graph", hf.LS(), 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert torch.equal(losses(tiny("auto", hf.LS(), 1)), losses(tiny("eager", hf.LS(), 1)))
+
+
+class Remembers(hf.LS):
+    """A solver of a user's own that will remember something, but has nothing to remember yet."""
+
+    def state(self) -> dict:
+        return {}
+
+    def load(self, state: dict) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"optimizer": lambda p: torch.optim.Adagrad(p, lr=0.1)}, "Adagrad"),
+        ({"optimizer": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, dampening=0.5)}, "dampening"),
+        ({"solver": hf.chain(NormaliseByStart(), hf.LS())}, "remembers"),
+        ({"solver": Remembers()}, "remembers"),
+        ({"problem": hf.supervised([(torch.ones(4, 4), torch.ones(4, 2))], losses=runs.problem().measures)}, "loader"),
+    ],
+)
+def test_what_a_graph_cannot_hold_is_refused_with_the_reason(monkeypatch, changes, reason):
+    monkeypatch.setattr(graph, "on_gpu", lambda *tensors: True)
+    settings = {"problem": runs.problem(), "solver": hf.LS(), "engine": "graph", "batch_size": 16, "callbacks": []}
+    with pytest.raises(NotCapturable, match=reason):
+        hf.fit(hf.wrap(runs.Net(), ["sum", "product"], hidden=4), **settings | changes)
+
+
+@pytest.mark.skipif(shutil.which(os.environ.get("CXX", "g++")) is None, reason="torch.compile needs a C++ compiler")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what torch.compile imports
+@pytest.mark.parametrize(("solver", "rays"), [(hf.LS(), 3), (hf.EPO(), 1)], ids=["LS", "EPO"])
+def test_compiled_steps_are_the_eager_ones(solver, rays):
+    torch._dynamo.utils.counters.clear()
+    compiled = tiny("compiled", solver, rays)
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"]
+    eager = tiny("eager", solver, rays)
+    torch.testing.assert_close(losses(compiled), losses(eager), atol=1e-6, rtol=1e-5)
+    for ours, theirs in zip(compiled.model.parameters(), eager.model.parameters()):
+        torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-4)
+
+
+class Interrupts(hf.Callback):
+    """Ctrl-C after 11 steps; epochs have 8."""
+
+    steps = 0
+
+    def stepped(self) -> None:
+        self.steps += 1
+        if self.steps == 11:
+            signal.raise_signal(signal.SIGINT)
+
+
+def interrupted(folder: Path, first: str, second: str) -> hf.Run:
+    """A run that is stopped under one engine and resumed under another."""
+    with pytest.raises(KeyboardInterrupt, match="epoch 2, after step 3"):
+        runs.run(folder, epochs=3, engine=first, callbacks=(Interrupts(),))
+    return runs.run(folder, epochs=3, engine=second, resume=True)
+
+
+def assert_same_bytes(ours: Path, theirs: Path) -> None:
+    for name in ("last.safetensors", "best.safetensors", "front.json"):
+        assert (ours / name).read_bytes() == (theirs / name).read_bytes(), name
+
+
+def test_engines_may_change_in_the_middle_of_an_epoch(tmp_path):
+    """The engine is no part of a run's configuration: one may go on where another stopped."""
+    whole = runs.run(tmp_path / "whole", epochs=3, engine="eager")
+    resumed = interrupted(tmp_path / "cut", "eager", "auto")
+    assert [record["step"] for record in resumed.history] == [record["step"] for record in whole.history] == [8, 16, 24]
+    assert_same_bytes(tmp_path / "cut", tmp_path / "whole")
+
+
+class Streams:
+    """Stands in for a stream, and for a graph: replaying takes the step that would have been captured."""
+
+    def __init__(self, engine: graph.Graph | None = None):
+        self.engine, self.rates = engine, [torch.zeros(())]
+
+    def wait_stream(self, other: Streams) -> None: ...
+
+    def replay(self) -> None:
+        with self.engine._rates_on_device(self.rates):
+            self.engine._step(self.rates, self)
+
+
+@pytest.fixture
+def graph_on_a_cpu(monkeypatch):
+    """Everything of the graph engine but the capture: tables, batches ahead of the step, rates, the tally."""
+    pytest.importorskip("triton")
+    monkeypatch.setattr(graph, "on_gpu", lambda *tensors: True)
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: tensor)
+    monkeypatch.setattr(torch.cuda, "current_stream", Streams)
+    monkeypatch.setattr(torch.cuda, "stream", lambda stream: contextlib.nullcontext())
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: torch.get_rng_state())
+    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, device: torch.set_rng_state(state))
+
+    def capture(engine: graph.Graph) -> Streams:
+        stands_in = Streams(engine)
+        with engine._as_it_was():  # a step that must leave no trace
+            stands_in.replay()
+        return stands_in
+
+    monkeypatch.setattr(graph.Graph, "_capture", capture)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="Triton's interpreter is for machines without a GPU")
+@pytest.mark.usefixtures("graph_on_a_cpu")
+def test_the_tables_of_a_graph_are_the_eager_steps_and_resume_exactly(tmp_path):
+    whole = runs.run(tmp_path / "whole", epochs=3, engine="graph", warmup=4)
+    eager = runs.run(tmp_path / "eager", epochs=3, engine="eager", warmup=4)
+    torch.testing.assert_close(losses(whole), losses(eager), atol=1e-6, rtol=1e-5)
+    for key in ("step", "status", "lr"):
+        assert [record[key] for record in whole.history] == [record[key] for record in eager.history]
+    torch.testing.assert_close(whole.front.losses, eager.front.losses, atol=1e-6, rtol=1e-5)
+    runs.run(tmp_path / "plain", epochs=3, engine="graph")
+    interrupted(tmp_path / "cut", "graph", "graph")
+    assert_same_bytes(tmp_path / "cut", tmp_path / "plain")
+
+
+# determinism
+
+
+def state() -> tuple:
+    modes = torch.get_deterministic_debug_mode(), torch.backends.cudnn.benchmark
+    return *modes, os.environ.get("CUBLAS_WORKSPACE_CONFIG")
+
+
+class Watches(hf.Callback):
+    """Keeps the state inside a run, and may end it by an error."""
+
+    def __init__(self, error: bool = False):
+        self.error, self.seen = error, []
+
+    def stepped(self) -> None:
+        self.seen.append(state())
+        if self.error:
+            raise RuntimeError("here")
+
+
+@pytest.mark.parametrize("workspace", [None, ":16:8"])
+@pytest.mark.parametrize("error", [False, True])
+def test_determinism_is_switched_on_inside_a_run_and_nowhere_else(tmp_path, monkeypatch, workspace, error):
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
+    if workspace:
+        monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", workspace)
+    torch.backends.cudnn.benchmark = True
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        before, watches = state(), Watches(error)
+        if error:
+            with pytest.raises(RuntimeError, match="here"):
+                runs.run(tmp_path / "run", epochs=1, deterministic=True, callbacks=(watches,))
+        else:
+            runs.run(tmp_path / "run", epochs=1, deterministic=True, callbacks=(watches,))
+        assert set(watches.seen) == {(2, False, workspace or ":4096:8")}
+        assert state() == before
+    finally:
+        torch.backends.cudnn.benchmark = False
+        torch.use_deterministic_algorithms(False)
+
+
+def test_determinism_is_off_unless_asked_for_and_part_of_the_configuration(tmp_path):
+    watches = Watches()
+    run = runs.run(tmp_path / "run", epochs=1, callbacks=(watches,))
+    assert set(watches.seen) == {state()} and run.folder.read_config()["deterministic"] is False
+    assert run.folder.read_config().get("engine") is None
+    with pytest.raises(HyperfrontError, match="deterministic = True"):
+        runs.run(tmp_path / "run", epochs=1, deterministic=True, resume=True)
