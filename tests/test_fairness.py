@@ -121,10 +121,13 @@ def test_a_table_with_anything_unexpected_is_refused_with_the_place(change, word
         assert word in str(error.value)
 
 
-def test_a_truncated_table_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    "damage", [lambda raw: raw[:-500], lambda raw: raw[:300] + b"xyz" + raw[303:], lambda raw: b"age;job", lambda raw: b""]
+)
+def test_a_damaged_table_is_refused(damage, tmp_path):
     path = people.write(tmp_path / "bank.csv.gz", BANK.schema, people.table(BANK.schema, 200))
-    path.write_bytes(path.read_bytes()[:-500])
-    with pytest.raises(DataError, match="cannot be read"):
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(DataError, match=r"bank\.csv\.gz"):
         read(path, BANK.schema)
 
 

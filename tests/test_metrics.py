@@ -15,7 +15,17 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from hyperfront.errors import ProblemError
-from hyperfront.metrics import cross_angle, hypervolume, igd_plus, nondominated, nonuniformity, spacing, uniformity
+from hyperfront.metrics import (
+    attainable_uniformity,
+    controllability,
+    cross_angle,
+    hypervolume,
+    igd_plus,
+    nondominated,
+    nonuniformity,
+    spacing,
+    uniformity,
+)
 from hyperfront.preferences import through
 
 random_inputs = settings(max_examples=100, deadline=None, derandomize=True)
@@ -131,6 +141,29 @@ def test_a_single_loss_that_is_not_zero_has_the_least_uniformity(m):
 
 def test_losses_whose_products_with_the_ray_all_vanish_lie_on_it():
     assert uniformity(torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])).tolist() == [1.0]
+
+
+@given(pairs(), st.integers(0, 1000))
+@random_inputs
+def test_attainable_is_the_best_of_the_nondominated_and_control_the_ratio_of_entropies_to_it(pair, seed):
+    losses, rays = pair
+    pool = torch.rand(8, losses.shape[1], generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    best = pool[torch.from_numpy(moocore.is_nondominated(pool.numpy()))]
+    expected = [max(uniformity(point[None], ray[None]).item() for point in best) for ray in rays]
+    assert attainable_uniformity(rays, pool).tolist() == pytest.approx(expected, abs=1e-12)
+
+    ratios = [
+        stats.entropy((point * ray).numpy()) / max(stats.entropy((other * ray).numpy()) for other in best)
+        for point, ray in zip(losses, rays)
+    ]
+    assert controllability(losses, rays, pool).tolist() == pytest.approx(np.minimum(ratios, 1), abs=1e-9)
+
+
+@given(tables(1e-3, 10, rows=(2, 6)))
+@random_inputs
+def test_a_front_is_fully_controlled_at_the_rays_through_its_own_points(losses):
+    kept = losses[nondominated(losses)]
+    assert controllability(kept, through(kept), losses).tolist() == pytest.approx([1.0] * len(kept))
 
 
 @given(pairs())

@@ -4,17 +4,16 @@ All from the UCI Machine Learning Repository. What is peculiar about them:
 
 - Adult: rows with a missing value (``?``) are dropped, which leaves 45,222. ``fnlwgt`` is a sampling weight, and
   ``education-num`` says the same as ``education``; both are kept, as columns like any other.
-- Default: ``ID`` is the number of the row and is not used. The repayment status ``PAY_*`` counts months of delay, but its
-  codes -2, -1 and 0 do not: it is categorical, and so are the undocumented codes of EDUCATION and MARRIAGE.
-- Bank: ``duration`` is only known after the call, when the answer is known too. It is kept for comparison with published
-  results; a model of use would have to do without. ``unknown`` is a category, and ``pdays`` = 999 means never.
+- Default: ``ID`` is the number of the row and is not used. The repayment status ``PAY_*`` counts months of delay, but
+  its codes -2, -1 and 0 do not: it is categorical, and so are the undocumented codes of EDUCATION and MARRIAGE.
+- Bank: ``duration`` is only known after the call, when the answer is known too. It is kept for comparison with
+  published results; a model of use would have to do without. ``unknown`` is a category; ``pdays`` = 999 means never.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,14 +49,14 @@ class DataSet:
     protected: Callable[[Columns], np.ndarray]
     unused: tuple[str, ...] = ()
 
-    @cached_property
+    @property
     def features(self) -> dict[str, tuple[str, ...]]:
         """The columns to predict from, with their categories."""
         return {name: kinds for name, kinds in self.schema.columns.items() if name not in (self.label, *self.unused)}
 
     @property
     def numbers(self) -> list[str]:
-        return [name for name, kinds in self.features.items() if kinds is NUMBER]
+        return [name for name, kinds in self.features.items() if not kinds]
 
     @property
     def categories(self) -> dict[str, tuple[str, ...]]:
@@ -120,7 +119,7 @@ ADULT = DataSet(
     ),
     label="income",
     positive=(">50K", ">50K."),
-    protected=lambda columns: columns["sex"] == 0,  # Female
+    protected=lambda columns: columns["sex"] == ADULT.schema.code("sex", "Female"),
 )
 
 _DELAY = _words("-2 -1 0 1 2 3 4 5 6 7 8 9")
@@ -144,7 +143,7 @@ DEFAULT = DataSet(
     ),
     label="default.payment.next.month",
     positive=("1",),
-    protected=lambda columns: columns["SEX"] == 1,  # the code of "2", female
+    protected=lambda columns: columns["SEX"] == DEFAULT.schema.code("SEX", "2"),
     unused=("ID",),
 )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 import math
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,10 +33,6 @@ class Schema:
     """Rows with this value anywhere are dropped."""
     comment: str = "|"
     """Lines that begin with this are no rows."""
-
-    @property
-    def numbers(self) -> tuple[str, ...]:
-        return tuple(name for name, categories in self.columns.items() if not categories)
 
     def code(self, column: str, category: str) -> int:
         """The number that stands for a category."""
@@ -76,7 +73,7 @@ def _rows(path: Path, schema: Schema) -> list[tuple[int, list[str]]]:
         with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
             reader = csv.reader(file, delimiter=schema.separator, skipinitialspace=True, strict=True)
             return [(reader.line_num, row) for row in reader if row and not row[0].startswith(schema.comment)]
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
         raise DataError("a data file cannot be read", got=f"{path}: {error}", expected="a gzipped text table") from None
 
 
