@@ -63,7 +63,9 @@ class TabularNet(nn.Module):
 
     def forward(self, numbers: Tensor, categories: Tensor) -> Tensor:
         """The logits ``[B]``."""
-        return self.layers(torch.cat([numbers, self.embedding(categories).flatten(-2)], dim=-1))
+        # nn.Embedding's own gradient goes row by row on a CPU
+        rows = self.embedding.weight.index_select(0, categories.flatten()).view(*categories.shape[:-1], -1)
+        return self.layers(torch.cat([numbers, rows], dim=-1))
 
 
 def make(name: str, gap: Gap = "probability", rows: int | None = None, data_dir: str | Path | None = None) -> Problem:
