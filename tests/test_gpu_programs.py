@@ -116,27 +116,25 @@ def test_nan_is_not_hidden_by_relu_or_pooling(where: str) -> None:
 # functions of one network, of several rays, with several cotangents
 
 
+def evaluated(
+    function: Callable, tensors: Sequence[Tensor], dims: tuple | None, wanted: tuple, dtype: torch.dtype
+) -> tuple[Tensor, list[Tensor]]:
+    """The value in that precision, under vmap or not, and the tensors ``wanted`` that it can be differentiated by."""
+    tensors = [t.to(dtype, copy=True) if t.is_floating_point() else t for t in tensors]
+    leaves = [tensors[at].requires_grad_() for at in wanted]
+    return (function if dims is None else torch.vmap(function, in_dims=dims))(*tensors), leaves
+
+
 def agree(ours: Callable, twin: Callable, tensors: Sequence[Tensor], dims: tuple | None, J: int, wanted: tuple) -> None:
-    """The same values and gradients of ``J`` cotangents at once, for the tensors ``wanted``, under vmap or not."""
-    outcome = []
-    for function, dtype in ((ours, torch.float32), (twin, torch.float64)):
-        leaves = [tensor.to(dtype).requires_grad_() if at in wanted else tensor for at, tensor in enumerate(tensors)]
-        others = [
-            leaf if at in wanted or not leaf.is_floating_point() else leaf.to(dtype) for at, leaf in enumerate(leaves)
-        ]
-        value = (function if dims is None else torch.vmap(function, in_dims=dims))(*others)
-        if not outcome:
-            cotangents = normal(J, *value.shape)
-
-        def back(g: Tensor, value: Tensor = value, leaves: list[Tensor] = leaves) -> tuple[Tensor, ...]:
-            return torch.autograd.grad(value, [leaves[at] for at in wanted], g, retain_graph=True)
-
-        grads = torch.vmap(back)(cotangents.to(dtype)) if function is ours else [*map(back, cotangents.to(dtype))]
-        outcome.append((value, grads if function is ours else [torch.stack(each) for each in zip(*grads)]))
-    (value, grads), (truth, gradients) = outcome
+    """The same values, and the same gradients of ``J`` cotangents at once."""
+    value, leaves = evaluated(ours, tensors, dims, wanted, torch.float32)
+    truth, wide = evaluated(twin, tensors, dims, wanted, torch.float64)
     assert_near(value, truth)
-    for found, gradient in zip(grads, gradients, strict=True):
-        assert_near(found, gradient)
+    cotangents = normal(J, *value.shape)
+    found = torch.vmap(lambda g: torch.autograd.grad(value, leaves, g, retain_graph=True))(cotangents)
+    passes = [torch.autograd.grad(truth, wide, g, retain_graph=True) for g in cotangents.double()]
+    for gradient, expected in zip(found, zip(*passes), strict=True):
+        assert_near(gradient, torch.stack(expected))
 
 
 WANTED = {"all": (0, 1, 2), "weights": (1, 2)}

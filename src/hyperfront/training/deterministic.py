@@ -20,11 +20,8 @@ def only_deterministic(wanted: bool) -> Iterator[None]:
     if not wanted:
         yield
         return
-    mode, benchmark, workspace = (
-        torch.get_deterministic_debug_mode(),
-        torch.backends.cudnn.benchmark,
-        WORKSPACE in os.environ,
-    )
+    mode, benchmark = torch.get_deterministic_debug_mode(), torch.backends.cudnn.benchmark
+    workspace = WORKSPACE in os.environ
     try:
         os.environ.setdefault(WORKSPACE, ":4096:8")
         torch.backends.cudnn.benchmark = False
