@@ -74,6 +74,8 @@ def test_rays_at_once_are_rays_one_by_one(shared: bool) -> None:
     together = torch.vmap(on_cpu, in_dims=dims)(*leaves)
     one_by_one = torch.stack([on_cpu(x if shared else x[r], weight[r], bias[r]) for r in range(5)])
     torch.testing.assert_close(together, one_by_one)
+    with torch.no_grad():
+        torch.testing.assert_close(torch.vmap(on_cpu, in_dims=dims)(*leaves), one_by_one)
     grad = torch.randn_like(together)
     found, expected = (torch.autograd.grad(out, leaves, grad) for out in (together, one_by_one))
     for ours, theirs in zip(found, expected, strict=True):
@@ -90,6 +92,17 @@ def test_several_cotangents_at_once_are_several_passes() -> None:
     passes = [torch.autograd.grad(out, leaves, grad, retain_graph=True) for grad in grads]
     for found, expected in zip(together, zip(*passes), strict=True):
         torch.testing.assert_close(found, torch.stack(expected))
+
+
+def test_images_in_blocks_are_images_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer = random_layer()
+    expected = on_cpu(*layer)
+    grad = torch.randn_like(expected)
+    wanted = gradients(on_cpu, layer, grad)
+    monkeypatch.setattr(conv_relu_pool_cpu, "BLOCK", 1)  # one image
+    torch.testing.assert_close(on_cpu(*layer), expected)
+    for ours, theirs in zip(gradients(on_cpu, layer, grad), wanted, strict=True):
+        torch.testing.assert_close(ours, theirs)
 
 
 def test_images_that_need_no_gradient_cost_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ channels, or it would cost more than the pooling.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,9 +22,9 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.nn.grad import conv2d_weight
 
-CORNERS = [(0, 0), (0, 1), (1, 0), (1, 1)]  # as pooling looks at them: of equal values, the first counts
 ADDED = 110  # multiplications for each output that the larger kernel may cost, by measurement
 LEAST = 100_000  # outputs of the convolution; with fewer, starting the operations is what takes the time
+BLOCK = 2**19  # outputs at a time: memory for many more goes back to the system at every step, and has to be cleared
 
 
 def pays(x: Tensor, weight: Tensor, bias: Tensor) -> bool:
@@ -33,26 +34,42 @@ def pays(x: Tensor, weight: Tensor, bias: Tensor) -> bool:
         return False
     count, channels, k, l = weight.shape
     height, width = x.shape[2] - k + 1, x.shape[3] - l + 1
-    if min(height, width) < 2:
-        return False
-    return channels * (k + l + 1) <= ADDED and len(x) * count * height * width >= LEAST
+    enough = min(height, width) > 1 and len(x) * count * height * width >= LEAST
+    return enough and channels * (k + l + 1) <= ADDED
 
 
 def conv_relu_pool(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """See :func:`hyperfront.kernels.conv_relu_pool`."""
-    if torch.is_grad_enabled():
-        return _ConvReluPool.apply(x, weight, bias)[0]
-    return _corners(x, weight, bias).amax(1).relu()
+    """See :mod:`hyperfront.kernels.conv_relu_pool`."""
+    (batch, _, height, width), (count, _, k, l) = x.shape, weight.shape
+    outputs = batch * count * (height - k + 1) * (width - l + 1)
+    run = _ConvReluPool.apply if torch.is_grad_enabled() else _without_gradient
+    found = [run(images, weight, bias)[0] for images in x.chunk(math.ceil(outputs / BLOCK))]
+    return torch.cat(found) if len(found) > 1 else found[0]
+
+
+def _without_gradient(x: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor]:
+    return (_corners(x, weight, bias).amax(1).relu_(),)
 
 
 def _corners(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """The outputs of the convolution, ``[B, 4, O, h, w]``."""
-    return F.conv2d(x, _kernels(weight), bias.repeat(4), stride=2).unflatten(1, (4, len(weight)))
+    return F.conv2d(x, _kernels(weight), torch.cat([bias] * 4), stride=2).unflatten(1, (4, len(weight)))
 
 
 def _kernels(weight: Tensor) -> Tensor:
-    """The kernel moved to the four corners, ``[4 O, C, k + 1, l + 1]``."""
-    return torch.cat([F.pad(weight, (b, 1 - b, a, 1 - a)) for a, b in CORNERS])
+    """The weight moved to the four corners, ``[4 O, C, k + 1, l + 1]``."""
+    count, channels, k, l = weight.shape
+    kernels = weight.new_zeros(4 * count, channels, k + 1, l + 1)
+    _inside(kernels, weight.shape).copy_(weight)
+    return kernels
+
+
+def _inside(kernels: Tensor, shape: Sequence[int]) -> Tensor:
+    """Where in the four kernels the weight is, ``[2, 2, O, C, k, l]``: to go from ``a = 0`` to ``a = 1`` is to go two
+    kernels on and one row down, and from ``b = 0`` to ``b = 1`` one kernel on and one column to the right."""
+    kernel, channel, row, column = kernels.stride()
+    corner = shape[0] * kernel
+    return kernels.as_strided((2, 2, *shape), (2 * corner + row, corner + column, kernel, channel, row, column))
 
 
 class _ConvReluPool(torch.autograd.Function):
@@ -64,7 +81,7 @@ class _ConvReluPool(torch.autograd.Function):
         out = corners.amax(1).relu_()
         chosen = corners.eq_(out[:, None])  # in place, so that it gives numbers: truth values are not vectorised
         left = out.sign()
-        for corner in chosen.unbind(1):
+        for corner in chosen.unbind(1):  # of equal values the first counts, as in pooling
             left.sub_(corner.mul_(left))
         return out, chosen
 
@@ -81,16 +98,13 @@ class _ConvReluPool(torch.autograd.Function):
             return None, None, None
         x, weight, chosen = ctx.saved_tensors
         for_x, for_weight, for_bias = ctx.needs_input_grad
-        grads = (chosen * grad[:, None]).reshape(
-            len(x), 4 * len(weight), *grad.shape[2:]
-        )  # of the convolution's outputs
-        of_bias = (
-            grads.sum(0).sum((1, 2)).view(4, -1).sum(0) if for_bias else None
-        )  # first, while they are in the cache
+        count, (height, width) = len(weight), grad.shape[2:]
+        grads = (chosen * grad[:, None]).reshape(len(x), 4 * count, height, width)  # of the convolution's outputs
+        summed = grads.sum(0).view(4, count, height * width)  # now, while they are in the cache
         return (
             _input_gradient(grads, weight, x.shape) if for_x else None,
             _weight_gradient(grads, weight, x) if for_weight else None,
-            of_bias,
+            summed.sum((0, 2)) if for_bias else None,
         )
 
     @staticmethod
@@ -107,19 +121,18 @@ def _weight_gradient(grads: Tensor, weight: Tensor, x: Tensor) -> Tensor:
     """The gradients of the four kernels, moved back and added."""
     count, channels, k, l = weight.shape
     x = x.contiguous(memory_format=torch.channels_last)  # half the time, where there are several channels
-    kernels = conv2d_weight(x, (4 * count, channels, k + 1, l + 1), grads, stride=2).split(count)
-    moved = [kernel[:, :, a : a + k, b : b + l] for kernel, (a, b) in zip(kernels, CORNERS)]
-    return moved[0] + moved[1] + moved[2] + moved[3]
+    kernels = conv2d_weight(x, (4 * count, channels, k + 1, l + 1), grads, stride=2)
+    return _inside(kernels, weight.shape).sum((0, 1))
 
 
 def _input_gradient(grads: Tensor, weight: Tensor, shape: Sequence[int]) -> Tensor:
     """The gradients of even and odd rows and columns, then interleaved: twice as fast as with a stride of 2."""
     kernels = _kernels(weight)
-    kernels = F.pixel_unshuffle(F.pad(kernels, (0, kernels.shape[3] % 2, 0, kernels.shape[2] % 2)), 2)
-    parts = F.conv_transpose2d(grads, kernels)
+    odd = (0, kernels.shape[3] % 2, 0, kernels.shape[2] % 2)
+    parts = F.conv_transpose2d(grads, F.pixel_unshuffle(F.pad(kernels, odd) if any(odd) else kernels, 2))
     batch, channels, height, width = len(parts), shape[1], *parts.shape[2:]
     whole = grads.new_empty(batch, channels, 2 * height, 2 * width)
-    for (a, b), part in zip(CORNERS, parts.view(batch, channels, 4, height, width).unbind(2)):
-        whole[..., a::2, b::2].copy_(part)
+    for index, part in enumerate(parts.view(batch, channels, 4, height, width).unbind(2)):
+        whole[..., index // 2 :: 2, index % 2 :: 2].copy_(part)
     missing = (0, shape[3] - 2 * width, 0, shape[2] - 2 * height)  # what no window reaches, or negative
     return F.pad(whole, missing) if any(missing) else whole
