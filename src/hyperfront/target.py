@@ -327,7 +327,7 @@ def _stack(results: list[Any]) -> Any:
     """What the rays returned, with a new first dimension; things that are not tensors must be the same for all."""
     first = results[0]
     if isinstance(first, Tensor):
-        return torch.stack(results)
+        return first.unsqueeze(0) if len(results) == 1 else torch.stack(results)  # one ray: a view
     if isinstance(first, dict):
         return {key: _stack([result[key] for result in results]) for key in first}
     if isinstance(first, tuple | list):

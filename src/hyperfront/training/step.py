@@ -91,13 +91,14 @@ class Step:
         """Running mean ``[m]`` of the losses, the scale for :data:`FLOOR`; 0 before the first step."""
 
     def __call__(self, rays: Tensor, batch: Batch) -> StepResult:
-        batch = batches.split(batch, len(rays)) if self.split else batch
+        split = self.split and len(rays) > 1  # one ray sees it all
+        batch = batches.split(batch, len(rays)) if split else batch
         result = _backward(
             self.model,
             rays,
             self.problem.each_loss,
             batch,
-            split=self.split,
+            split=split,
             solver=self.solver,
             floor=FLOOR * self.mean,
         )
