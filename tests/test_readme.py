@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 
 import hyperfront as hf
+from tests.data import DATA, needs_data
 from tests.test_cli import hyperfront
 
 ROOT = Path(__file__).parents[1]
@@ -54,8 +55,12 @@ def test_the_diff_is_a_working_loop_before_and_after():
         assert all(p.grad.abs().sum() > 0 for p in names.get("model", names["net"]).parameters())
 
 
+def commands_of(block: str) -> list[str]:
+    return re.findall(r"^\$ hyperfront (.*?)(?:\s+#.*)?$", block, flags=re.MULTILINE)
+
+
 def test_the_commands_run_in_order_and_the_demo_reaches_the_true_front(tmp_path):
-    commands = re.findall(r"^\$ hyperfront (.*?)(?:\s+#.*)?$", "".join(blocks("console")), flags=re.MULTILINE)
+    commands = commands_of(next(block for block in blocks("console") if "hyperfront demo" in block))
     assert [command.split()[0] for command in commands] == ["demo", "train", "evaluate", "doctor"]
     printed = {command.split()[0]: hyperfront(*shlex.split(command), folder=tmp_path) for command in commands}
     for name in ("demo", "train"):
@@ -64,6 +69,19 @@ def test_the_commands_run_in_order_and_the_demo_reaches_the_true_front(tmp_path)
     files = {"front.png", "front.html", "front.json", "last.safetensors", "metrics.jsonl", "config.json"}
     assert files <= {path.name for path in (tmp_path / "runs" / "demo").iterdir()}
     assert len((tmp_path / "front.csv").read_text().splitlines()) == 101
+
+
+@needs_data
+def test_the_commands_with_data_run_in_order(tmp_path, monkeypatch):
+    monkeypatch.setenv("HYPERFRONT_DATA", str(DATA))
+    printed = {}
+    for command in commands_of(next(block for block in blocks("console") if "hyperfront data" in block)):
+        words = shlex.split(command)
+        if words[0] == "train":  # as the README says, but for seconds
+            words = [word for word in words if word not in ("--preset", "best")] + ["--preset", "smoke"]
+        printed[words[0]] = hyperfront(*words, folder=tmp_path)
+    assert set(printed) == {"data", "train", "results"}
+    assert "multi-fashion-mnist" in printed["results"]
 
 
 def test_make_demo_is_the_demo_and_make_test_the_whole_suite():

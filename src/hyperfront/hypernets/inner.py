@@ -22,14 +22,14 @@ def inner_products(rows: Sequence[Tensor] | Tensor) -> Tensor:
     tensor([[[ 5.,  1.],
              [ 1., 10.]]], dtype=torch.float64)
     """
-    count, n = rows[0].shape
+    count = len(rows[0])
     if on_gpu(rows[0]) and len(rows) * rows[0].numel() <= 8 * BLOCK:
         from hyperfront.kernels.gpu.gram import gram_on_gpu  # needs Triton
 
         return gram_on_gpu(rows if isinstance(rows, Tensor) else torch.stack(list(rows)))
     gram = torch.zeros(count, len(rows), len(rows), dtype=torch.float64, device=rows[0].device)
     step = max(1, BLOCK // count)
-    for start in range(0, n, step):
-        wide = torch.stack([row[:, start : start + step] for row in rows], dim=1).double()
-        gram += wide @ wide.mT
+    for columns in zip(*(row.split(step, dim=1) for row in rows)):
+        wide = torch.stack(columns, dim=1).double()
+        gram.baddbmm_(wide, wide.mT)
     return gram

@@ -94,23 +94,24 @@ class Step:
     def __init__(self, model: ParetoModel, problem: Problem, solver: Solver, *, share_batch: bool = False):
         self.model, self.problem, self.solver = model, problem, solver
         self.split = problem.has_data and not share_batch
-        self.losses: Callable[[Tensor, Tensor, Batch], Sequence[Tensor]] = self._losses
-        """The ``m`` losses ``[R]`` at ``theta [R, n]``, rays and a batch; an engine may put a compiled one here."""
+        self.losses: Callable[[Tensor, Tensor, Batch, bool], Sequence[Tensor]] = self._losses
+        """The ``m`` losses ``[R]`` at ``theta [R, n]``, rays and a batch, split among them or not; may be compiled."""
         self.mean = torch.zeros(problem.m, dtype=torch.float64, device=model.device)
         """Running mean ``[m]`` of the losses, the scale for :data:`FLOOR`; 0 before the first step."""
 
     def __call__(self, rays: Tensor, batch: Batch) -> StepResult:
-        batch = batches.split(batch, len(rays)) if self.split else batch
+        split = self.split and len(rays) > 1  # one ray sees it all
+        batch = batches.split(batch, len(rays)) if split else batch
         result = _backward(
-            self.model, rays, lambda leaf: self.losses(leaf, rays, batch), solver=self.solver, mean=self.mean
+            self.model, rays, lambda leaf: self.losses(leaf, rays, batch, split), solver=self.solver, mean=self.mean
         )
         if self.solver.positive:
             now = result.losses.double().mean(0)
             self.mean.lerp_(now, torch.where(self.mean > 0, 0.01, 1.0).double())  # in place: a graph holds on to it
         return result
 
-    def _losses(self, theta: Tensor, rays: Tensor, batch: Batch) -> Sequence[Tensor]:
-        return self.model.target.map(self.problem.each_loss, theta, rays, batch, split=self.split)
+    def _losses(self, theta: Tensor, rays: Tensor, batch: Batch, split: bool) -> Sequence[Tensor]:
+        return self.model.target.map(self.problem.each_loss, theta, rays, batch, split=split)
 
 
 def _backward(
