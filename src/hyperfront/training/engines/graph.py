@@ -97,11 +97,11 @@ class Graph:
     def _rates(self, count: int, first: int) -> Tensor:
         """The learning rates ``[steps, groups]`` of ``count`` steps from ``first``, by stepping the schedule."""
         groups = self.optimizer.param_groups
-        rates = torch.zeros(self.epochs.length, len(groups))
+        rates = [[0.0] * len(groups)] * self.epochs.length
         for step in range(first, first + count):
-            rates[step] = torch.tensor([float(group["lr"]) for group in groups])
+            rates[step] = [float(group["lr"]) for group in groups]
             self.state.schedule.step()
-        return rates
+        return torch.tensor(rates)
 
     def _fill(self, drawn: Sequence[Tensor], rates: Tensor) -> None:
         for table, values in zip(self.tables, [*drawn, rates]):
