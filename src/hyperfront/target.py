@@ -28,6 +28,7 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 from hyperfront.assemblies import Assembly, Replace
 from hyperfront.batches import Batch, arguments, map_tensors
 from hyperfront.errors import TargetError
+from hyperfront.kernels.layers import ConvReluPool
 from hyperfront.preferences import das_dennis, interpolation
 from hyperfront.roles import Generate, Rest, matching, table
 
@@ -35,7 +36,8 @@ Network = Callable[[Batch], Any]
 
 # Modules that vmap makes slower on a CPU (convolution, pooling: measured 2.5 times) or cannot batch (recurrence, fused
 # attention). Everything else, above all linear layers, gains from it.
-_LOOP_ON_CPU = (nn.modules.conv._ConvNd, nn.modules.pooling._MaxPoolNd, nn.modules.pooling._AvgPoolNd)
+_IMAGES = (nn.modules.conv._ConvNd, nn.modules.pooling._MaxPoolNd, nn.modules.pooling._AvgPoolNd)
+_LOOP_ON_CPU = (*_IMAGES, ConvReluPool)
 _LOOP_ALWAYS = (nn.RNNBase, nn.RNNCellBase, nn.MultiheadAttention)
 
 
@@ -219,7 +221,7 @@ class Target(nn.Module):
 
     def vectorises(self, device: torch.device) -> bool:
         """Whether the backward passes of several objectives are better taken at once, under vmap."""
-        return device.type == "cuda" and self.batching != "loop" and not self._has(_LOOP_ALWAYS + _LOOP_ON_CPU)
+        return device.type == "cuda" and self.batching != "loop" and not self._has(_LOOP_ALWAYS + _IMAGES)
 
     def _has(self, kinds: tuple[type[nn.Module], ...]) -> bool:
         return any(isinstance(layer, kinds) for layer in self.skeleton.modules())
