@@ -22,7 +22,8 @@ def results(
     """Print a table of the result files that `hyperfront train --result FILE` wrote.
 
     Hypervolume and uniformity (natural log) are of the test data, at the problem's rays, for the model that validation
-    chose; mean and standard deviation over seeds.
+    chose; mean and standard deviation over seeds. "Of attainable" compares the uniformity at each ray with the best
+    that a non-dominated point of any of the results for that problem reaches there.
 
     Args:
         folder: Where the files are, at any depth.

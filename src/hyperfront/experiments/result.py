@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -43,7 +44,8 @@ class Result:
     environment: Mapping[str, Any]
 
     def save(self, path: Path) -> None:
-        checkpoint.write_json(path, {"format": FORMAT, "schema": checkpoint.SCHEMA, **asdict(self)})
+        document = {"format": FORMAT, "schema": checkpoint.SCHEMA, **asdict(self)}
+        checkpoint.write_bytes(path, json.dumps(document, sort_keys=True).encode())
 
     @classmethod
     def load(cls, path: Path) -> Result:
@@ -81,7 +83,7 @@ def measure(
         objectives=problem.objectives,
         reference=problem.reference or (),
         convention=run.front.convention,
-        rays=run.front.rays.tolist(),
+        rays=[_rounded(ray) for ray in run.front.rays.tolist()],
         fronts={name: _summary(front) for name, front in fronts.items()},
         status=status,
         environment=environment(run.model.device),
@@ -93,6 +95,11 @@ def _summary(front: Front) -> dict[str, Any]:
         "hypervolume": metrics.hypervolume(front.losses, front.reference) if front.reference else None,
         "uniformity": front.uniformity(),
         "nondominated": front.nondominated_share(),
-        "losses": front.losses.tolist(),
-        "scores": {name: values.tolist() for name, values in front.scores.items()},
+        "losses": [_rounded(row) for row in front.losses.tolist()],
+        "scores": {name: _rounded(values.tolist()) for name, values in front.scores.items()},
     }
+
+
+def _rounded(values: list[float]) -> list[float]:
+    """To six digits: the file should stay small."""
+    return [float(f"{value:.6g}") for value in values]

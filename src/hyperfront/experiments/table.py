@@ -6,15 +6,34 @@ import statistics
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
+import torch
+from torch import Tensor
+
+from hyperfront import metrics
 from hyperfront.experiments.result import Result
 
-COLUMNS = ("problem", "split", "preset", "solver", "seeds", "HV", "uniformity", "best scores", "seconds")
+COLUMNS = (
+    "problem", "split", "preset", "solver", "seeds", "HV", "uniformity", "of attainable", "non-dominated",
+    "best scores", "seconds",
+)  # fmt: skip
 
 
 def summarise(results: Iterable[Result]) -> list[tuple[str, ...]]:
-    """Rows for :data:`COLUMNS`, on the test data. The spread is the standard deviation over seeds."""
+    """Rows for :data:`COLUMNS`, on the test data. The spread is the standard deviation over seeds.
+
+    "Of attainable" compares the uniformity at each ray with the best that a non-dominated point of any of the results
+    reaches there (:func:`hyperfront.metrics.controllability`), averaged over rays.
+    """
     ordered = sorted(results, key=lambda r: (*_kind(r), r.seed))
-    return [_row(kind, list(group)) for kind, group in groupby(ordered, key=_kind)]
+    pools = {
+        where: torch.cat([_losses(result) for result in group])
+        for where, group in groupby(ordered, key=lambda r: _kind(r)[:2])
+    }
+    return [_row(kind, list(group), pools[kind[:2]]) for kind, group in groupby(ordered, key=_kind)]
+
+
+def _losses(result: Result) -> Tensor:
+    return torch.tensor(result.fronts["test"]["losses"], dtype=torch.float64)
 
 
 def _kind(result: Result) -> tuple[str, str, str, str]:
@@ -22,7 +41,7 @@ def _kind(result: Result) -> tuple[str, str, str, str]:
     return result.problem, split, result.preset, result.solver
 
 
-def _row(kind: tuple[str, str, str, str], group: Sequence[Result]) -> tuple[str, ...]:
+def _row(kind: tuple[str, str, str, str], group: Sequence[Result], pool: Tensor) -> tuple[str, ...]:
     tests = [result.fronts["test"] for result in group]
     best = [
         f"{name} {_spread([_extreme(name, test['scores'][name]) for test in tests])}" for name in tests[0]["scores"]
@@ -32,6 +51,8 @@ def _row(kind: tuple[str, str, str, str], group: Sequence[Result]) -> tuple[str,
         str(len(group)),
         _spread([test["hypervolume"] for test in tests]),
         _spread([test["uniformity"] for test in tests]),
+        _spread([metrics.controllability(_losses(r), torch.tensor(r.rays), pool).mean().item() for r in group]),
+        _spread([test["nondominated"] for test in tests], digits=2),
         ", ".join(best),
         _spread([result.seconds["training"] for result in group], digits=1),
     )

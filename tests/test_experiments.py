@@ -1,0 +1,68 @@
+"""Results of runs, and the table made from them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+
+from hyperfront.errors import CheckpointError
+from hyperfront.experiments import Result, summarise
+from hyperfront.experiments.table import COLUMNS
+from hyperfront.metrics import uniformity
+
+
+def result(seed: int, losses: list[list[float]], solver: str = "epo") -> Result:
+    rays = [[0.8, 0.2], [0.5, 0.5]]
+    front = {
+        "hypervolume": 1.0 + seed,
+        "uniformity": uniformity(torch.tensor(losses), torch.tensor(rays)).mean().item(),
+        "nondominated": 1.0,
+        "losses": losses,
+        "scores": {"accuracy": [0.5, 0.9], "fpr_gap": [0.2, 0.1]},
+    }
+    return Result(
+        problem="adult", preset="best", solver=solver, seed=seed, settings={"arguments": {}}, parameters=1,
+        seconds={"training": 2.0, "total": 3.0}, objectives=("a", "b"), reference=(2.0, 2.0), convention="inverse",
+        rays=rays, fronts={"val": front, "test": front}, status={"as_named": 3}, environment={},
+    )  # fmt: skip
+
+
+ON_RAYS = [[0.2, 0.8], [0.5, 0.5]]
+OFF_RAYS = [[0.5, 0.5], [0.8, 0.21]]
+
+
+def test_a_row_is_the_mean_and_spread_over_seeds_and_the_best_score_over_rays():
+    (row,) = summarise([result(0, ON_RAYS), result(1, ON_RAYS)])
+    cells = dict(zip(COLUMNS, row))
+    assert cells["seeds"] == "2" and cells["HV"] == "1.500 +- 0.707"
+    assert cells["best scores"] == "accuracy 0.900 +- 0.000, fpr_gap 0.100 +- 0.000"
+
+
+def test_uniformity_is_compared_with_what_any_result_reaches():
+    rows = {dict(zip(COLUMNS, r))["solver"]: dict(zip(COLUMNS, r)) for r in summarise(
+        [result(0, ON_RAYS), result(0, OFF_RAYS, solver="ls")]
+    )}  # fmt: skip
+    assert float(rows["epo"]["of attainable"]) == pytest.approx(1)
+    assert float(rows["ls"]["of attainable"]) < 0.9
+    alone = dict(zip(COLUMNS, summarise([result(0, [[0.5, 0.5], [0.5, 0.5]], solver="ls")])[0]))
+    assert float(alone["of attainable"]) == pytest.approx(1)  # nothing better is known
+
+
+def test_settings_with_another_split_are_another_row():
+    other = replace(result(0, ON_RAYS), settings={"arguments": {"split": "paper"}})
+    assert [row[1] for row in summarise([result(0, ON_RAYS), other])] == ["default", "paper"]
+
+
+def test_a_file_gives_back_what_was_saved_and_others_are_refused(tmp_path):
+    found = result(0, ON_RAYS)
+    found.save(tmp_path / "r.json")
+    again = Result.load(tmp_path / "r.json")
+    assert again.fronts == found.fronts and list(again.objectives) == ["a", "b"]
+    document = json.loads((tmp_path / "r.json").read_text())
+    for damage in ({"format": "x"}, {"schema": 99}):
+        (tmp_path / "bad.json").write_text(json.dumps(document | damage))
+        with pytest.raises(CheckpointError, match=r"bad\.json"):
+            Result.load(tmp_path / "bad.json")
