@@ -122,7 +122,8 @@ def test_a_table_with_anything_unexpected_is_refused_with_the_place(change, word
 
 
 @pytest.mark.parametrize(
-    "damage", [lambda raw: raw[:-500], lambda raw: raw[:300] + b"xyz" + raw[303:], lambda raw: b"age;job", lambda raw: b""]
+    "damage",
+    [lambda raw: raw[:-500], lambda raw: raw[:300] + b"xyz" + raw[303:], lambda raw: b"age;job", lambda raw: b""],
 )
 def test_a_damaged_table_is_refused(damage, tmp_path):
     path = people.write(tmp_path / "bank.csv.gz", BANK.schema, people.table(BANK.schema, 200))
