@@ -13,10 +13,12 @@ original has (``gap="logit"``). The paper says neither which, nor which groups: 
 ``fpr_gap`` and ``fnr_gap`` of the false positive and false negative rates of the two groups at the threshold 1/2.
 
 A batch without rows in one of the cells of (2) or (3) says nothing about that gap: it contributes 0, without gradient.
-:func:`empty_cell_share` says how often that is; and since it is the only way for a penalty to be exactly 0, EPO, which
-needs positive losses, counts such steps as ``floored`` in the record of a run.
+:func:`empty_cell_share` says how often that is, for 256 rows 0.01 % (Adult), 0 % (Default) and 1.2 % (Bank); and since
+hardly anything else makes a penalty exactly 0, EPO, which needs positive losses, counts such steps as ``floored`` in
+the record of a run.
 
-Beware of networks that predict the same for everybody: they are perfectly fair.
+Numbers have mean 0 and variance 1 over the training rows; each category has an embedding of 4 numbers.
+Beware of networks that predict the same for everybody: they are perfectly fair, so look at the accuracy too.
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ DATA_SETS = {"adult": ADULT, "default": DEFAULT, "bank": BANK}
 EMBEDDING = 4
 """Length of the embedding of a category."""
 Gap = Literal["probability", "logit"]
+SCORES: dict[str, Callable[[Tensor], Tensor]] = {"probability": torch.sigmoid, "logit": lambda logit: logit}
 
 
 class TabularNet(nn.Module):
@@ -76,6 +79,10 @@ def make(name: str, gap: Gap = "probability", rows: int | None = None, data_dir:
     if gap not in SCORES:
         raise ProblemError("no such score for the penalties", got=repr(gap), expected="one of " + ", ".join(SCORES))
     data = DATA_SETS[name]
+
+    def decision(logit: Tensor) -> Tensor:
+        return (logit > 0).to(logit)
+
     return supervised(
         partial(load, data, rows, data_dir),
         losses={
@@ -85,21 +92,14 @@ def make(name: str, gap: Gap = "probability", rows: int | None = None, data_dir:
         },
         reference=(1, 1, 1),
         scores={
-            "accuracy": lambda logit, batch: ((logit > 0) == batch[2]).to(logit).mean(),
-            "fpr_gap": group_gap(_decision, label=False),
-            "fnr_gap": group_gap(_decision, label=True),  # of 1 - decision, which has the same gap
+            "accuracy": lambda logit, batch: (decision(logit) == batch[2]).to(logit).mean(),
+            "fpr_gap": group_gap(decision, label=False),
+            "fnr_gap": group_gap(decision, label=True),  # of 1 - decision, which has the same gap
         },
         inputs=lambda batch: batch[:2],
         identity={"problem": name, "arguments": {"gap": gap, "rows": rows}},
         make_target=lambda: TabularNet(len(data.numbers), [len(kinds) for kinds in data.categories.values()]),
     )
-
-
-def _decision(logit: Tensor) -> Tensor:
-    return (logit > 0).to(logit)
-
-
-SCORES = {"probability": torch.sigmoid, "logit": lambda logit: logit}
 
 
 def group_gap(score: Callable[[Tensor], Tensor], *, label: bool) -> SetLoss:
@@ -169,38 +169,50 @@ def empty_cell_share(label: Tensor, protected: Tensor, batch_size: int) -> float
     return share
 
 
-# The embeddings are trained directly, and only the layers generated: the better hypervolume on all three data sets.
-MODEL = {"hidden": 25, "generate": "layers.*"}
+# Training the embeddings directly gives Adult a better hypervolume than generating them too (rare categories are not
+# learned by heart for each ray), and the others the same.
+LAYERS = {"hidden": 25, "generate": "layers.*"}
+QUICK = Recipe(
+    epochs=60,
+    rays_per_step=4,
+    batch_size=4096,
+    warmup=50,
+    alpha=1.0,
+    evaluation_rays=153,
+    validate_every=20,
+    model=LAYERS,
+)
+SMOKE = replace(QUICK, epochs=2, batch_size=256, evaluation_rays=28, arguments={"rows": 2000})
+PAPER = Recipe(
+    epochs=35,
+    schedule="constant",
+    evaluation_rays=153,
+    validate_every=5,
+    model={"hidden": 25, "initialisation": "plain"},
+)
+SMALL = replace(PAPER, schedule="cosine", warmup=50, alpha=1.0, validate_every=35, model={"hidden": 25})
 
 
-def presets(rows: int) -> dict[str, Recipe]:
-    quick = Recipe(
-        epochs=60,
-        rays_per_step=4,
-        batch_size=4096,
-        warmup=50,
-        alpha=1.0,
-        evaluation_rays=153,
-        validate_every=20,
-        model=MODEL,
-    )
-    return {
-        "quick": quick,
-        "smoke": replace(quick, epochs=2, batch_size=256, evaluation_rays=28, arguments={"rows": 2000}),
-        "paper": Recipe(
-            epochs=35,
-            schedule="constant",
-            evaluation_rays=153,
-            validate_every=5,
-            model={"hidden": 25, "initialisation": "plain"},
-        ),
-        "best": replace(quick, epochs=600, rays_per_step=1, batch_size=rows, lr=5e-4, validate_every=600),
-    }
+def _full(rows: int, epochs: int) -> Recipe:
+    """All training rows in every step. In a small batch a gap is mostly noise: EPO takes it for larger than it is, and
+    lands where the true one is too small. The last weights are kept, since those with the best hypervolume on the way
+    are not yet where the rays want them."""
+    return replace(QUICK, epochs=epochs, rays_per_step=1, batch_size=rows, lr=5e-4, validate_every=epochs)
+
+
+def _presets(best: Recipe) -> dict[str, Recipe]:
+    return {"quick": QUICK, "smoke": SMOKE, "paper": PAPER, "best": best}
 
 
 adult, default, bank = (partial(make, name) for name in DATA_SETS)
 ENTRIES: dict[str, Entry] = {
-    "adult": Entry(adult, "income of people in a census, fair by sex; arguments: gap=probability", presets(32_559)),
-    "default": Entry(default, "credit card defaults, fair by sex; arguments: gap=probability", presets(21_600)),
-    "bank": Entry(bank, "success of calls by a bank, fair by age; arguments: gap=probability", presets(29_655)),
+    "adult": Entry(
+        adult,
+        "income of people in a census, fair by sex; arguments: gap=probability|logit",
+        _presets(_full(32_559, 1000)),
+    ),
+    "default": Entry(
+        default, "credit card defaults, fair by sex; arguments: gap=probability|logit", _presets(_full(21_600, 600))
+    ),
+    "bank": Entry(bank, "success of calls by a bank, fair by age; arguments: gap=probability|logit", _presets(SMALL)),
 }
