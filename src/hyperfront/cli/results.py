@@ -27,7 +27,7 @@ def results(
 
     Args:
         folder: Where the files are, at any depth.
-        markdown: Print the table as Markdown.
+        markdown: Print the table as Markdown, with the best scores over the rays as well.
     """
     files = [file for file in sorted(folder.rglob("*.json")) if FORMAT in file.read_text()]
     if not files:
@@ -38,8 +38,9 @@ def results(
         console.print("\n".join("| " + " | ".join(line) + " |" for line in lines), soft_wrap=True, markup=False)
         return
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    for name in COLUMNS:
-        table.add_column(name, justify="left" if name in COLUMNS[:4] else "right")
+    shown = [index for index, name in enumerate(COLUMNS) if name != "best scores"]  # too wide for a terminal
+    for index in shown:
+        table.add_column(COLUMNS[index], justify="left" if index < 4 else "right", no_wrap=True)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(row[index] for index in shown))
     console.print(table)
