@@ -90,6 +90,7 @@ def front(
         schedule="constant",
         warmup=0,
         seed=0,
+        deterministic=False,
         validate_every=1,
         patience=None,
         checkpoint_every=1,
