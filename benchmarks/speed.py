@@ -186,7 +186,9 @@ class Bench:
         print(
             f"{'':<9}{'engine':<8}{'seed':>4}{'epochs':>8}{'training s':>12}{'total s':>9}{'HV':>8}{'uniformity':>12}"
         )
-        for run in runs.train(case, self.device, epochs=self.options.epochs or case.recipe.epochs, seeds=self.turns):
+        engine = self.options.engine or ("graph" if self.device.type == "cuda" else "eager")
+        epochs, seeds = self.options.epochs or case.recipe.epochs, self.turns if engine == "graph" else 1
+        for run in runs.train(case, self.device, engine=engine, epochs=epochs, seeds=seeds):
             line = f"{run.solver:<9}{run.engine:<8}{run.seed:>4}{run.epochs:>8}{run.training:>12.2f}{run.total:>9.2f}"
             print(f"{line}{run.hypervolume:>8.4f}{run.uniformity:>12.4f}", flush=True)
             found.append(run._asdict())
@@ -224,6 +226,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--growth", action="store_true", help="step time against sizes, with a plot in --out")
     parser.add_argument("--train", action="store_true", help="whole runs")
     parser.add_argument("--cold", action="store_true", help="fresh processes, until the paper's front is reached")
+    parser.add_argument("--engine", choices=["graph", "eager"], help="of --train: eager, with one seed, to compare with")
     parser.add_argument("--epochs", type=int, help="of --train (the paper's 150 unless said) and of --cold (20)")
     parser.add_argument("--trace", type=Path, metavar="FOLDER", help="Chrome traces")
     parser.add_argument("--out", type=Path, default=Path("."), metavar="FOLDER")

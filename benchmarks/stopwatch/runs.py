@@ -43,14 +43,11 @@ class ColdRun(NamedTuple):
     uniformity: float
 
 
-def train(case: Case, device: torch.device, *, epochs: int, seeds: int) -> Iterator[WholeRun]:
-    """The paper's recipe with LS and EPO: on a GPU as a graph with so many seeds, and eager with the first."""
-    best = "graph" if device.type == "cuda" else "eager"
+def train(case: Case, device: torch.device, *, engine: str, epochs: int, seeds: int) -> Iterator[WholeRun]:
+    """The paper's recipe with LS and EPO."""
     for solver in (hf.LS(), hf.EPO()):
         for seed in range(seeds):
-            yield _whole_run(case, device, best, solver, epochs, seed)
-        if device.type == "cuda":
-            yield _whole_run(case, device, "eager", solver, epochs, 0)
+            yield _whole_run(case, device, engine, solver, epochs, seed)
 
 
 def _whole_run(case: Case, device: torch.device, engine: str, solver: Solver, epochs: int, seed: int) -> WholeRun:
