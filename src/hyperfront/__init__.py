@@ -14,6 +14,7 @@ point, and ``model.at(ray)`` is a plain module.
 Shapes are one contract everywhere: ``m`` objectives, ``R`` rays, ``B`` rows, ``n`` generated weights; rays first.
 """
 
+from hyperfront.alignment import align
 from hyperfront.errors import HyperfrontError
 from hyperfront.front import Front, evaluate
 from hyperfront.measures import Gathered, SetLoss
@@ -63,6 +64,7 @@ __all__ = [
     "Step",
     "Tchebycheff",
     "TensorBoard",
+    "align",
     "analytic",
     "backward",
     "chain",

@@ -17,9 +17,12 @@ from hyperfront.assemblies import ASSEMBLIES, Replace
 from hyperfront.batches import Batch, map_tensors, rows, split, to_device
 from hyperfront.errors import CheckpointError, HyperfrontError, ProblemError, TargetError
 from hyperfront.hypernets import KINDS, Architecture, Hypernet, MakeAssembly, OwnHypernet, architecture
-from hyperfront.preferences import validate
+from hyperfront.preferences import interpolation, validate
 from hyperfront.roles import Generate, Rest, Role
 from hyperfront.target import Target
+
+SMALLEST = 1e-4
+"""Entries of rays below this are aligned as if they were as large."""
 
 
 class ParetoModel(nn.Module):
@@ -34,6 +37,8 @@ class ParetoModel(nn.Module):
         self.target, self.hypernet = target, hypernet
         self.objectives = tuple(objectives)
         self.record: dict[str, Any] = {}
+        self.register_buffer("alignment", torch.zeros(0, self.m))
+        """What :func:`hyperfront.align` found: logarithms ``[K, m]`` at grid rays, empty before."""
 
     @property
     def m(self) -> int:
@@ -43,10 +48,21 @@ class ParetoModel(nn.Module):
     def device(self) -> torch.device:
         return next(self.hypernet.parameters()).device
 
-    def prepare(self, rays: Tensor | Sequence) -> Tensor:
+    def check(self, rays: Tensor | Sequence) -> Tensor:
         """Checked rays ``[R, m]``, on the model's device and in its precision."""
         first = next(self.hypernet.parameters())
         return validate(rays, self.m, self.objectives).to(first)
+
+    def prepare(self, rays: Tensor | Sequence) -> Tensor:
+        """Checked and aligned rays ``[R, m]``: what the hypernetwork is asked for where a user asks for ``rays``."""
+        return self.align(self.check(rays))
+
+    def align(self, rays: Tensor) -> Tensor:
+        """``r_j exp(c_j(r))``, rescaled, with ``c`` between its values at grid rays (:func:`hyperfront.align`)."""
+        if not len(self.alignment):
+            return rays
+        c = interpolation(rays, self.target.grid(self.m)).to(rays) @ self.alignment.to(rays)
+        return (rays.clamp_min(SMALLEST).log() + c).softmax(-1)
 
     def weights(self, rays: Tensor | Sequence) -> Tensor:
         """The generated weights ``theta [R, n]`` at the rays ``[R, m]``, differentiable in the hypernetwork."""
@@ -100,6 +116,13 @@ class ParetoModel(nn.Module):
         return "\n".join([title, *(f"  {what:<13}{count:>12,} {text}" for what, count, text in rows if count)])
 
     # ---- files -----------------------------------------------------------------------------------------------
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: Any, *args: Any, **kwargs: Any) -> None:
+        """An alignment may be empty, here or there; models of before there was one have none."""
+        stored = state_dict.setdefault(prefix + "alignment", self.alignment.new_zeros(0, self.m))
+        if stored.ndim == 2 and stored.shape[1] == self.m:
+            self.alignment = self.alignment.new_zeros(stored.shape)
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 
     def document(self) -> dict[str, Any]:
         """Everything but the numbers, as JSON: enough to rebuild the model around a module of the same shapes."""

@@ -150,6 +150,7 @@ def train(
             resume=resume,
             validate_every=settings.validate_every,
             validation_rays=settings.evaluation_rays,
+            align=settings.align and made.convention == "inverse",
             engine=engine,
             callbacks=[Progress()],
         )

@@ -109,6 +109,7 @@ BEST = Recipe(
     batch_size=1024,
     lr=2e-3,
     warmup=500,
+    align=True,
     validate_every=10,
     model={"hidden": 128, **PLAIN},
 )

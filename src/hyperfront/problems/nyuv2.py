@@ -206,7 +206,7 @@ ENTRIES = {
                 model={"hidden": 100, "initialisation": "plain", "batching": "loop"},
                 arguments={"augment": False},
             ),
-            "best": Recipe(epochs=240, batch_size=16, warmup=200, validate_every=20, model=SMALL),
+            "best": Recipe(epochs=240, batch_size=16, warmup=200, align=True, validate_every=20, model=SMALL),
         },
     )
 }

@@ -22,6 +22,8 @@ class Recipe:
     warmup: int = 0
     alpha: float = 0.2
     """Rays are drawn from Dirichlet(alpha)."""
+    align: bool = False
+    """Whether rays are aligned on the validation data (:func:`hyperfront.align`), where they ask for a balance."""
     evaluation_rays: int = 25
     validate_every: int = 1
     model: Mapping[str, Any] = field(default_factory=dict)

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from hyperfront import metrics
+from hyperfront import alignment, metrics
 from hyperfront.errors import CheckpointError, LossError, ProblemError
 from hyperfront.front import evaluate
 from hyperfront.model import ParetoModel
@@ -66,6 +66,7 @@ def fit(
     validate_every: int = 1,
     validation_rays: int | Tensor | Sequence = 25,
     patience: int | None = None,
+    align: bool = False,
     checkpoint_every: int = 1,
     callbacks: Sequence[Callback] | None = None,
 ) -> Run:
@@ -77,7 +78,8 @@ def fit(
     makes a scheduler from the optimiser; it is stepped after every step. A batch is split among the rays of a step, or
     with ``share_batch`` seen by all. ``engine`` says how steps are run (:mod:`hyperfront.training.engines`), with the
     same numbers: ``"auto"``, ``"eager"``, ``"compiled"`` or ``"graph"``. ``patience`` validations without a better
-    hypervolume end the run.
+    hypervolume end the run. With ``align``, rays are aligned on the validation data at the end
+    (:func:`hyperfront.align`).
 
     With ``deterministic``, runs with the same seed end at the same bytes on the same machine and engine: PyTorch's
     deterministic algorithms are switched on for the run, and an operation that has none is an error. Some are slower.
@@ -156,6 +158,10 @@ def fit(
         if best:
             model.load_state_dict(best)
         model.eval()
+        if align:
+            alignment.align(model, problem.val, batch_size=batch_size)
+            if folder:
+                model.save(folder.best)
         front = evaluate(model, problem.val, rays, batch_size=batch_size) if "val" in problem.sources else None
     if folder and front:
         front.save(folder.front)
