@@ -17,6 +17,7 @@ from hyperfront.problems.lenet import LeNet
 from hyperfront.problems.shift import Shift
 from hyperfront.solvers import NormaliseByStart
 from hyperfront.solvers.epo import program
+from hyperfront.training.adam import Adam
 from tests import runs
 from tests.gpu import exact_products
 from tests.modules import CASES, ConvNet, mlp
@@ -251,8 +252,11 @@ def assert_same(ours: hf.Run, theirs: hf.Run) -> None:
     ids=["LeNet", "three objectives", "dropout", "BatchNorm", "fonseca"],
 )
 def test_a_graph_takes_the_eager_steps(made, solver, rays):
-    graph, eager = (trained(made, engine, solver=solver, rays_per_step=rays) for engine in ("graph", "eager"))
-    assert_same(graph, eager)
+    def smooth(parameters) -> Adam:  # Adam with its usual epsilon magnifies the rounding of gradients near zero
+        return Adam(parameters, lr=1e-3, eps=1e-3)
+
+    settings = {"solver": solver, "rays_per_step": rays, "optimizer": smooth}
+    assert_same(*(trained(made, engine, **settings) for engine in ("graph", "eager")))
 
 
 @pytest.mark.parametrize("optimizer", [torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD])

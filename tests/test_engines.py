@@ -127,14 +127,18 @@ def test_engines_may_change_in_the_middle_of_an_epoch(tmp_path):
 class Streams:
     """Stands in for a stream, and for a graph: replaying takes the step that would have been captured."""
 
-    def __init__(self, engine: graph.Graph | None = None):
-        self.engine, self.rates = engine, [torch.zeros(())]
+    def __init__(self, engine: graph.Graph | None = None, place: int = 0):
+        self.engine, self.place, self.rates = engine, place, [torch.zeros(())]
 
     def wait_stream(self, other: Streams) -> None: ...
 
+    def wait_event(self, event: None) -> None: ...
+
+    def record_event(self) -> None: ...
+
     def replay(self) -> None:
         with self.engine._rates_on_device(self.rates):
-            self.engine._step(self.rates, self)
+            self.engine._step(self.place, self.rates, self)
 
 
 @pytest.fixture
@@ -148,11 +152,11 @@ def graph_on_a_cpu(monkeypatch):
     monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: torch.get_rng_state())
     monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, device: torch.set_rng_state(state))
 
-    def capture(engine: graph.Graph) -> Streams:
-        stands_in = Streams(engine)
+    def capture(engine: graph.Graph) -> list[Streams]:
+        stand_ins = [Streams(engine, place) for place in range(2)]
         with engine._as_it_was():  # a step that must leave no trace
-            stands_in.replay()
-        return stands_in
+            stand_ins[0].replay()
+        return stand_ins
 
     monkeypatch.setattr(graph.Graph, "_capture", capture)
 

@@ -1,7 +1,8 @@
-"""The GPU's programs against their plain twins: on a GPU, or else in Triton's interpreter."""
+"""The GPU's programs against plain twins: on a GPU, or else in Triton's interpreter and an emulator of CUDA C."""
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
 
@@ -15,16 +16,18 @@ from hyperfront.hypernets import inner, mlp
 from hyperfront.kernels import conv_relu_pool as conv_module
 from hyperfront.kernels import layers
 from hyperfront.kernels.conv_relu_pool import reference
+from hyperfront.kernels.outer import outer_gradients
 from hyperfront.solvers import EPO, Status
 from hyperfront.solvers import epo as epo_module
 from hyperfront.training import adam as adam_module
 from hyperfront.training.step import Step
+from tests.cuda_emulator import emulated, needs_compiler  # noqa: F401 (a fixture)
 from tests.gpu import DEVICE, exact_products
 from tests.test_solvers import KINDS, floored, instances, judge
 
 pytest.importorskip("triton")
 
-from hyperfront.kernels.gpu import conv_programs
+from hyperfront.kernels.gpu import conv, hypernet
 from hyperfront.kernels.gpu.adam import adam_on_gpu
 from hyperfront.kernels.gpu.conv_relu_pool import conv_relu_pool_on_gpu
 from hyperfront.kernels.gpu.cross_entropy import cross_entropy_on_gpu
@@ -32,10 +35,13 @@ from hyperfront.kernels.gpu.epo import epo_on_gpu
 from hyperfront.kernels.gpu.gram import gram_on_gpu
 from hyperfront.kernels.gpu.linear import linear_on_gpu
 from hyperfront.kernels.gpu.tally import tally_on_gpu
-from hyperfront.kernels.gpu.trunk import fits, trunk_on_gpu
 
 # NumPy, which the interpreter computes with, warns where a GPU divides by zero in silence
-pytestmark = pytest.mark.filterwarnings("ignore:(divide by zero|overflow|invalid value) encountered:RuntimeWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:(divide by zero|overflow|invalid value) encountered:RuntimeWarning"),
+    pytest.mark.usefixtures("emulated"),
+    needs_compiler,
+]
 
 
 @pytest.fixture(autouse=True)
@@ -73,10 +79,10 @@ def test_the_convolution_is_the_definition_and_its_gradients_are_those_of_the_wi
     R: int, shared: bool, J: int, B: int, C: int, H: int, W: int, N: int, K: int
 ) -> None:
     x, weight, bias = normal(1 if shared else R, B, C, H, W), normal(R, N, C, K, K) / K, normal(R, N)
-    y, phase = conv_programs.forward(x, weight, bias)
+    y, phase = conv.forward(x, weight, bias)
     g = normal(J, *y.shape)
-    dw, db = conv_programs.weight_gradient(x, g, phase, K)
-    dx = conv_programs.input_gradient(g, phase, weight, (H, W))
+    dw, db = conv.weight_gradient(x, g, phase, weight)
+    dx = conv.input_gradient(g, phase, weight, (H, W))
     for r in range(R):
         leaves = [tensor.double().requires_grad_() for tensor in (x[0 if shared else r], weight[r], bias[r])]
         z = F.conv2d(*leaves)
@@ -92,18 +98,23 @@ def test_the_convolution_is_the_definition_and_its_gradients_are_those_of_the_wi
                 assert_near(found[j, r], gradient)
 
 
-def test_the_tiles_for_large_batches_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_order_of_sums_does_not_depend_on_the_images_of_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
     x, weight, bias, g = normal(1, 5, 2, 12, 12), normal(1, 4, 2, 3, 3), normal(1, 4), normal(1, 1, 5, 4, 5, 5)
-    y, phase = conv_programs.forward(x, weight, bias)
-    gradients = conv_programs.weight_gradient(x, g, phase, 3)
-    monkeypatch.setattr(conv_programs, "FORWARD_SMALL", conv_programs.FORWARD)
-    monkeypatch.setattr(
-        conv_programs, "FEW_TAPS", conv_programs.FEW_TAPS._replace(programs=2)
-    )  # more pixels than those
-    for ours, theirs in zip(conv_programs.forward(x, weight, bias), (y, phase)):
-        torch.testing.assert_close(ours, theirs)
-    for ours, theirs in zip(conv_programs.weight_gradient(x, g, phase, 3), gradients):
+    _, phase = conv.forward(x, weight, bias)
+    many = conv.weight_gradient(x, g, phase, weight)
+    assert all(map(torch.equal, many, conv.weight_gradient(x, g, phase, weight)))
+    monkeypatch.setattr(conv.Shape, "images", lambda shape: 1)
+    for ours, theirs in zip(conv.weight_gradient(x, g, phase, weight), many):
         torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-5)
+
+
+def test_tensor_cores_round_to_tf32_only_where_that_is_allowed() -> None:
+    x, weight, bias = normal(1, 2, 1, 10, 10), normal(1, 3, 1, 3, 3), normal(1, 3)
+    truth = reference(x[0].double(), weight[0].double(), bias[0].double())
+    exact = (conv.forward(x, weight, bias)[0][0] - truth).abs().max() / truth.abs().max()
+    torch.backends.cuda.matmul.allow_tf32 = True  # the fixture sets it back
+    rounded = (conv.forward(x, weight, bias)[0][0] - truth).abs().max() / truth.abs().max()
+    assert exact < 1e-6 and 1e-5 < rounded < 2e-3
 
 
 @pytest.mark.parametrize("where", ["images", "weights", "bias"])
@@ -323,18 +334,44 @@ def test_inner_products_are_exact_whatever_the_layout(m: int, R: int, n: int) ->
     torch.testing.assert_close(inner.inner_products(list(rows)), truth, atol=1e-11 * n, rtol=0)
 
 
-@pytest.mark.parametrize(("R", "d", "n"), [(1, 2, 100), (20, 6, 25), (2, 1, 128)])
-def test_the_trunk_is_its_three_layers(R: int, d: int, n: int) -> None:
-    e, tensors = normal(R, d), [normal(*s) for s in ((n, d), (n,), (n, n), (n,), (n, n), (n,))]
-    assert fits(e, tensors)
-    leaves = [tensor.clone().requires_grad_() for tensor in tensors]
-    wide = [tensor.double().requires_grad_() for tensor in tensors]
-    h = F.relu(F.linear(F.relu(F.linear(e.double(), *wide[:2])), *wide[2:4]))
-    truth, found = F.linear(h, *wide[4:]), trunk_on_gpu(e, *leaves)
+@pytest.mark.parametrize("encode", [True, False])
+@pytest.mark.parametrize(("R", "m", "hidden", "n"), [(1, 2, 100, 57), (3, 3, 25, 40), (2, 1, 128, 9)])
+def test_the_hypernetwork_is_its_layers(R: int, m: int, hidden: int, n: int, encode: bool) -> None:
+    net = mlp.MLPHypernet(m, n, hidden=hidden, initialisation="residual" if encode else "plain")
+    wide = copy.deepcopy(net).double().to(DEVICE)
+    leaves, rays, g = list(net.to(DEVICE).parameters()), normal(R, m).softmax(-1), normal(n, R).T
+    assert hypernet.fits(rays, tuple(leaves))
+    truth, found = wide.heads(wide._activations(rays.double())[-1]), hypernet.mlp_on_gpu(rays, encode, *leaves)
     assert_near(found, truth)
-    g = normal(n, R).T
-    for ours, theirs in zip(torch.autograd.grad(found, leaves, g), torch.autograd.grad(truth, wide, g.double())):
+    expected = torch.autograd.grad(truth, list(wide.parameters()), g.double())
+    for ours, theirs in zip(torch.autograd.grad(found, leaves, g), expected):
         assert_near(ours, theirs)
+
+
+@pytest.mark.parametrize(("R", "hidden"), [(1, 8), (3, 5)])
+def test_gradients_handed_over_as_factors_give_the_same_steps(
+    monkeypatch: pytest.MonkeyPatch, R: int, hidden: int
+) -> None:
+    monkeypatch.setattr(adam_module, "on_gpu", lambda *tensors: True)
+    net = mlp.MLPHypernet(2, 70, hidden=hidden).to(DEVICE)
+    twin = copy.deepcopy(net)
+    ours = adam_module.Adam(net.parameters(), lr=0.01, weight_decay=0.1, capturable=True)
+    theirs = torch.optim.Adam(twin.parameters(), lr=0.01, weight_decay=0.1)
+    assert ours.takes_factors()
+    for _ in range(3):
+        rays, g = normal(R, 2).softmax(-1), normal(R, 70)
+        theirs.zero_grad()
+        twin.heads(twin._activations(rays)[-1]).backward(g)
+        theirs.step()
+        with outer_gradients():
+            theta = hypernet.mlp_on_gpu(rays, True, *net.parameters())
+        theta.backward(g)
+        assert all(parameter.grad is None for parameter in net.parameters())
+        ours.step()
+    for p, q in zip(net.parameters(), twin.parameters()):
+        torch.testing.assert_close(p, q, atol=1e-5, rtol=1e-4)
+        for key in ("step", "exp_avg", "exp_avg_sq"):
+            torch.testing.assert_close(ours.state[p][key].cpu(), theirs.state[q][key].cpu(), atol=1e-5, rtol=1e-4)
 
 
 SIZES = [(3,), (70, 50), (5000,), *((k, 1) for k in range(1, 17))]  # more than one launch, blocks and parts of one

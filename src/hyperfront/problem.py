@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,13 @@ from hyperfront.sources import Augmentation, Deferred, NoData, Source, as_source
 from hyperfront.target import Network
 
 
+@functools.cache
+def _constant(values: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Copied to a device once: a copy in every step would wait for it."""
+    with torch.inference_mode(False):  # training will use it too
+        return torch.tensor(values, dtype=dtype, device=device)
+
+
 @dataclass(frozen=True)
 class Units:
     """What solvers and fronts see of objective ``j``: ``(value_j - ideal_j) / scale_j``, or
@@ -34,11 +42,12 @@ class Units:
         """Values ``[..., m]`` of the objectives as losses ``[..., m]``."""
         if self.trivial:
             return values
-        return (values - values.new_tensor(self.ideal)) * values.new_tensor(self.slope)
+        ideal, slope = (_constant(each, values.dtype, values.device) for each in (self.ideal, self.slope))
+        return (values - ideal) * slope
 
     @property
-    def slope(self) -> list[float]:
-        return [(-1.0 if flag else 1.0) / scale for flag, scale in zip(self.maximise, self.scale)]
+    def slope(self) -> tuple[float, ...]:
+        return tuple((-1.0 if flag else 1.0) / scale for flag, scale in zip(self.maximise, self.scale))
 
     @property
     def trivial(self) -> bool:

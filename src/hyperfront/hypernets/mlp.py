@@ -101,12 +101,13 @@ class MLPHypernet(Hypernet):
         return [rays, h1, h2, self.third(h2)]
 
     def forward(self, rays: Tensor) -> Tensor:
-        layers = [t for layer in (self.first, self.second, self.third) for t in (layer.weight, layer.bias)]
-        if on_gpu(rays, *layers):
-            from hyperfront.kernels.gpu.trunk import fits, trunk_on_gpu  # needs Triton
+        layers = (self.first, self.second, self.third, self.heads)
+        tensors = tuple(tensor for layer in layers for tensor in (layer.weight, layer.bias))
+        if on_gpu(rays, *tensors):
+            from hyperfront.kernels.gpu.hypernet import fits, mlp_on_gpu  # needs CUDA
 
-            if fits(rays, layers):
-                return self.heads(trunk_on_gpu(self._encode(rays), *layers))
+            if fits(rays, tensors):
+                return mlp_on_gpu(rays, self.initialisation == "residual", *tensors)
         return self.heads(self._activations(rays)[-1])
 
     @torch.no_grad()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -20,10 +19,11 @@ def conv_relu_pool(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     >>> conv_relu_pool(x, weight, bias)[0, :, 0, 0]
     tensor([9., 0.])
     """
-    if on_gpu(x, weight, bias) and x.dtype == weight.dtype == torch.float32 and weight.shape[-1] == weight.shape[-2]:
-        from hyperfront.kernels.gpu.conv_relu_pool import conv_relu_pool_on_gpu  # needs Triton
+    if on_gpu(x, weight, bias):
+        from hyperfront.kernels.gpu.conv_relu_pool import conv_relu_pool_on_gpu, pays  # needs CUDA
 
-        return conv_relu_pool_on_gpu(x, weight, bias)
+        if pays(x, weight):
+            return conv_relu_pool_on_gpu(x, weight, bias)
     if conv_relu_pool_cpu.pays(x, weight, bias):
         return conv_relu_pool_cpu.conv_relu_pool(x, weight, bias)
     return reference(x, weight, bias)

@@ -26,10 +26,11 @@ class ConvReluPool(nn.Module):
 
 def linear(x: Tensor, layer: nn.Linear, *, relu: bool = False) -> Tensor:
     """``layer(x)`` of ``x [B, K]``, with a ReLU behind it if asked for."""
-    if on_gpu(x, layer.weight) and x.dtype == torch.float32 and layer.bias is not None:
-        from hyperfront.kernels.gpu.linear import linear_on_gpu  # needs Triton
+    if on_gpu(x, layer.weight) and layer.bias is not None:
+        from hyperfront.kernels.gpu.linear import linear_on_gpu, pays  # needs CUDA
 
-        return linear_on_gpu(x, layer.weight, layer.bias, relu)
+        if pays(x, layer.weight):
+            return linear_on_gpu(x, layer.weight, layer.bias, relu)
     y = layer(x)
     return F.relu(y) if relu else y
 

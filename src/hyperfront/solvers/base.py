@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from hyperfront.errors import HyperfrontError
+from hyperfront.kernels import on_gpu
 from hyperfront.preferences import Convention
 
 
@@ -95,3 +96,12 @@ def rescale(weights: Tensor, otherwise: Tensor) -> Tensor:
 def named(valid: Tensor) -> Tensor:
     """The status ``[R]`` of a solver that never falls back: as named where ``valid``, else invalid."""
     return valid.logical_not().view(torch.uint8) * int(Status.INVALID)
+
+
+def named_where_finite(losses: Tensor) -> Tensor:
+    """The same for losses ``[R, m]`` that only need to be finite."""
+    if on_gpu(losses):
+        from hyperfront.kernels.gpu.status import invalid_on_gpu  # needs Triton
+
+        return invalid_on_gpu(losses, int(Status.INVALID))
+    return named(losses.sum(-1) * 0 == 0)  # of what is not finite that is NaN

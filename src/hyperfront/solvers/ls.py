@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from hyperfront.solvers.base import Solver, check_shapes, named
+from hyperfront.solvers.base import Solver, check_shapes, named_where_finite
 
 
 @dataclass(frozen=True)
@@ -21,4 +21,4 @@ class LS(Solver):
 
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
         check_shapes(self, losses, rays)
-        return rays.to(losses.dtype), named(losses.sum(-1) * 0 == 0)  # of what is not finite that is NaN
+        return rays.to(losses.dtype), named_where_finite(losses)

@@ -1,4 +1,4 @@
-"""Adam as PyTorch has it, with one Triton launch for all parameters on a GPU.
+"""Adam as PyTorch has it, with one launch on a GPU for all parameters, and one for gradients that come as factors.
 
 PyTorch's fused kernel gives each thread block 65,536 numbers, so that the three million of a small hypernetwork occupy
 a third of a large GPU.
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from hyperfront.kernels import on_gpu
+from hyperfront.kernels.outer import handed_over
 
 
 class Adam(torch.optim.Adam):
@@ -22,27 +23,53 @@ class Adam(torch.optim.Adam):
         if closure is not None or not all(self._suits(group) for group in self.param_groups):
             return super().step(closure)
         from hyperfront.kernels.gpu.adam import adam_on_gpu  # needs Triton
+        from hyperfront.kernels.gpu.outer_adam import outer_adam_on_gpu
 
         for group in self.param_groups:
             parameters, gradients, first, second, steps = ([] for _ in range(5))
             self._init_group(group, parameters, gradients, first, second, [], steps)
-            if not parameters:
+            layers, counts = self._layers(group)
+            if not parameters and not layers:
                 continue
-            torch._foreach_add_(steps, 1)
+            torch._foreach_add_(steps + counts, 1)
             gradients = [gradient.contiguous() for gradient in gradients]
             settings = {key: group[key] for key in ("betas", "eps", "weight_decay")}
-            adam_on_gpu(parameters, gradients, first, second, steps, self._rate(group, parameters[0]), **settings)
+            rate = self._rate(group)
+            adam_on_gpu(parameters, gradients, first, second, steps, rate, **settings)
+            outer_adam_on_gpu(layers, counts[:1], rate, **settings)
         return None
 
-    def _rate(self, group: dict[str, Any], like: Tensor) -> Tensor:
+    def _layers(self, group: dict[str, Any]) -> tuple[list[tuple[Tensor, ...]], list[Tensor]]:
+        """Linear layers with gradients that were handed over, each with its moments; and their counts of steps."""
+        layers, counts = [], []
+        for weight in group["params"]:
+            outer = handed_over(weight)
+            if outer is None:
+                continue
+            tensors = []
+            for parameter in (weight, outer.bias):
+                state = self.state[parameter]
+                if not state:  # as PyTorch begins
+                    state["step"] = torch.zeros((), dtype=torch.float32, device=parameter.device)
+                    state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
+                tensors += [parameter, state["exp_avg"], state["exp_avg_sq"]]
+                counts.append(state["step"])
+            layers.append((*tensors, outer.g, outer.x))
+        return layers, counts
+
+    def _rate(self, group: dict[str, Any]) -> Tensor:
         """The learning rate on the device."""
         if isinstance(group["lr"], Tensor) and group["lr"].is_cuda:
             return group["lr"]
-        return torch.full((), float(group["lr"]), device=like.device)
+        return torch.full((), float(group["lr"]), device=group["params"][0].device)
+
+    def takes_factors(self) -> bool:
+        """Whether gradients may be handed over as factors, see :mod:`hyperfront.kernels.outer`."""
+        return len(self.param_groups) == 1 and self._suits(self.param_groups[0])
 
     def _suits(self, group: dict[str, Any]) -> bool:
         unusual = any(group[key] for key in ("amsgrad", "maximize", "differentiable", "decoupled_weight_decay"))
         unusual = unusual or not group["capturable"]  # which would count its steps on the CPU
         return not unusual and all(
-            on_gpu(p) and p.dtype == torch.float32 and p.is_contiguous() for p in group["params"] if p.grad is not None
+            on_gpu(p) and p.dtype == torch.float32 and p.is_contiguous() for p in group["params"]
         )

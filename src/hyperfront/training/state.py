@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,14 @@ import torch
 from torch import Tensor
 
 from hyperfront import checkpoint
+from hyperfront.batches import Batch
 from hyperfront.errors import CheckpointError
+from hyperfront.kernels.outer import outer_gradients
 from hyperfront.model import ParetoModel
 from hyperfront.runs import model_tensors
 from hyperfront.solvers import Stateful
-from hyperfront.training.step import Step
+from hyperfront.training.adam import Adam
+from hyperfront.training.step import Step, StepResult
 
 
 @dataclass
@@ -55,6 +59,13 @@ class TrainingState:
         self.solver = step.solver if isinstance(step.solver, Stateful) else None
         if self.solver:
             self.solver.load({})  # a solver that has seen another run starts afresh
+
+    def gradients(self, rays: Tensor, batch: Batch) -> StepResult:
+        """The gradients of a step, for the optimiser alone: as factors, if it takes those."""
+        self.optimizer.zero_grad(set_to_none=True)
+        factors = isinstance(self.optimizer, Adam) and self.optimizer.takes_factors()
+        with outer_gradients() if factors else contextlib.nullcontext():
+            return self.step(rays, batch)
 
     def save(self, path: Path) -> None:
         tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}

@@ -11,6 +11,7 @@ So EPO costs ``m`` backward passes through the *target* and one through the hype
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from hyperfront import batches
 from hyperfront.batches import Batch
 from hyperfront.errors import HyperfrontError, LossError
 from hyperfront.hypernets import inner_products
+from hyperfront.kernels import on_gpu
 from hyperfront.model import ParetoModel
 from hyperfront.problem import Problem, scalar
 from hyperfront.solvers import Solver, Status
@@ -29,6 +31,9 @@ from hyperfront.target import Network
 FLOOR = 1e-8
 """A loss below this share of its running mean is lifted to it, where the solver needs positive losses."""
 
+
+MEMORY = 0.01
+"""The share of a step in that mean."""
 
 SMALL = 2**24
 """Gradients of the objectives that have no more entries than this, all together, may be computed in one pass."""
@@ -74,7 +79,7 @@ def backward(
         return tuple(scalar(name, value) for name, value in zip(model.objectives, found))
 
     check_solver(solver)
-    rays = model.prepare(rays)
+    rays = model.check(rays)  # not aligned: the solver sees the losses of this batch
     result = _backward(
         model, rays, lambda leaf: model.target.map(each_loss, leaf, rays, (), split=False), solver=solver
     )
@@ -106,9 +111,16 @@ class Step:
             self.model, rays, lambda leaf: self.losses(leaf, rays, batch, split), solver=self.solver, mean=self.mean
         )
         if self.solver.positive:
-            now = result.losses.double().mean(0)
-            self.mean.lerp_(now, torch.where(self.mean > 0, 0.01, 1.0).double())  # in place: a graph holds on to it
+            self._average(result.losses)
         return result
+
+    def _average(self, losses: Tensor) -> None:
+        """Move the running mean, in place: a graph holds on to it."""
+        if on_gpu(losses, self.mean):
+            from hyperfront.kernels.gpu.running_mean import running_mean_on_gpu  # needs Triton
+
+            return running_mean_on_gpu(losses, self.mean, MEMORY)
+        self.mean.lerp_(losses.double().mean(0), torch.where(self.mean > 0, MEMORY, 1.0).double())
 
     def _losses(self, theta: Tensor, rays: Tensor, batch: Batch, split: bool) -> Sequence[Tensor]:
         return self.model.target.map(self.problem.each_loss, theta, rays, batch, split=split)
@@ -131,7 +143,8 @@ def _backward(
 
     if not solver.needs_gram:
         weights, status = _solve(solver, losses.detach(), rays, None, mean)
-        gradients = torch.autograd.grad(losses, wanted, weights / len(rays), materialize_grads=True)
+        each = weights if len(rays) == 1 else weights / len(rays)
+        gradients = torch.autograd.grad(losses, wanted, each, materialize_grads=True)
     elif len(rays) == 1:  # the m passes give the gradients of the shared parameters too
         passes = _passes(model, columns, wanted, keep=False)
         weights, status = _solve(solver, losses.detach(), rays, _gram(model, solver, rays, passes[0]), mean)
@@ -154,7 +167,7 @@ def _passes(model: ParetoModel, columns: Sequence[Tensor], wanted: list[Tensor],
     m = len(columns)
     if model.target.vectorises(wanted[0].device) and m * wanted[0].numel() <= SMALL:
         losses = torch.stack(list(columns))
-        cotangents = torch.eye(m, dtype=losses.dtype, device=losses.device)[..., None].expand(m, *losses.shape)
+        cotangents = _identity(m, losses.dtype, losses.device)[..., None].expand(m, *losses.shape)
 
         def back(g: Tensor) -> tuple[Tensor, ...]:
             return torch.autograd.grad(losses, wanted, g, retain_graph=True, materialize_grads=True)
@@ -168,6 +181,11 @@ def _passes(model: ParetoModel, columns: Sequence[Tensor], wanted: list[Tensor],
         else:  # a gap between groups of which the batch has none
             found.append(tuple(torch.zeros_like(tensor) for tensor in wanted))
     return [list(each) for each in zip(*found)]
+
+
+@functools.cache
+def _identity(m: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.eye(m, dtype=dtype, device=device)
 
 
 def _combine(weights: Tensor, rows: Sequence[Tensor]) -> Tensor:

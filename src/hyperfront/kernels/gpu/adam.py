@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import triton
@@ -13,7 +14,15 @@ AT_ONCE = 16  # parameters of one launch
 
 
 @triton.jit
-def _update(p, g, m, v, n, block, rate, c1, c2, beta1, beta2, epsilon, decay, BLOCK: tl.constexpr):
+def _correction(steps, log):
+    """``1 - beta^steps`` of ``log(beta)``: near zero by its series, since the difference would lose digits."""
+    x = steps * log
+    series = x * (1 + x / 2 * (1 + x / 3 * (1 + x / 4 * (1 + x / 5))))
+    return -tl.where(x > -0.1, series, tl.exp(x) - 1)
+
+
+@triton.jit
+def _update(p, g, m, v, n, block, rate, c1, c2, share1, share2, epsilon, decay, BLOCK: tl.constexpr):
     at = block * BLOCK + tl.arange(0, BLOCK)
     here = at < n
     grad = tl.load(g + at, here, 0.0)
@@ -21,8 +30,8 @@ def _update(p, g, m, v, n, block, rate, c1, c2, beta1, beta2, epsilon, decay, BL
     first = tl.load(m + at, here, 0.0)
     second = tl.load(v + at, here, 0.0)
     grad += decay * value
-    first += (1 - beta1) * (grad - first)
-    second += (1 - beta2) * (grad * grad - second)
+    first += share1 * (grad - first)
+    second += share2 * (grad * grad - second)
     value -= rate / c1 * first / (tl.sqrt(second) / tl.sqrt(c2) + epsilon)
     tl.store(p + at, value, here)
     tl.store(m + at, first, here)
@@ -30,7 +39,7 @@ def _update(p, g, m, v, n, block, rate, c1, c2, beta1, beta2, epsilon, decay, BL
 
 
 @triton.jit
-def _adam(ps, gs, ms, vs, ns, starts, steps, rate, beta1, beta2, epsilon, decay, BLOCK: tl.constexpr):
+def _adam(ps, gs, ms, vs, ns, starts, steps, rate, log1, log2, share1, share2, epsilon, decay, BLOCK: tl.constexpr):
     """Program ``starts[i] + b`` updates block ``b`` of parameter ``i``."""
     program = tl.program_id(0)
     lr = tl.load(rate)
@@ -38,9 +47,8 @@ def _adam(ps, gs, ms, vs, ns, starts, steps, rate, beta1, beta2, epsilon, decay,
         block = program - starts[i]
         if (block >= 0) & (block * BLOCK < ns[i]):
             count = tl.load(steps[i])  # counted up before
-            c1 = 1 - tl.exp(count * tl.log(beta1))
-            c2 = 1 - tl.exp(count * tl.log(beta2))
-            _update(ps[i], gs[i], ms[i], vs[i], ns[i], block, lr, c1, c2, beta1, beta2, epsilon, decay, BLOCK)
+            c1, c2 = _correction(count, log1), _correction(count, log2)
+            _update(ps[i], gs[i], ms[i], vs[i], ns[i], block, lr, c1, c2, share1, share2, epsilon, decay, BLOCK)
 
 
 def adam_on_gpu(
@@ -65,8 +73,8 @@ def adam_on_gpu(
         _adam[(sum(blocks),)](
             *(tuple(items) for items in lists),
             lr,
-            float(betas[0]),
-            float(betas[1]),
+            *(math.log(beta) for beta in betas),
+            *(1 - float(beta) for beta in betas),
             eps,
             weight_decay,
             BLOCK=BLOCK,

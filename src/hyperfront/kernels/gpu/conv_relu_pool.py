@@ -1,4 +1,4 @@
-"""The Triton convolution as a differentiable function, for one network, for several rays and for several cotangents."""
+"""The convolution of ``conv.cu`` as a differentiable function, for several rays and several cotangents at once."""
 
 from __future__ import annotations
 
@@ -7,8 +7,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hyperfront.kernels.gpu import conv_programs
+from hyperfront.kernels.gpu import conv
+from hyperfront.kernels.gpu.cuda_source import available
 from hyperfront.kernels.gpu.rays import merged
+
+
+def pays(x: Tensor, weight: Tensor) -> bool:
+    """Whether there is a kernel for these tensors, under vmap too."""
+    square = weight.shape[-1] == weight.shape[-2]
+    shape = conv.Shape.of((x.shape[-2], x.shape[-1]), weight)
+    return available() and x.dtype == weight.dtype == torch.float32 and square and shape.fits()
 
 
 def conv_relu_pool_on_gpu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -21,7 +29,7 @@ class _ConvReluPool(torch.autograd.Function):
 
     @staticmethod
     def forward(x: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-        return conv_programs.forward(x.contiguous(), weight.contiguous(), bias.contiguous())
+        return conv.forward(x.contiguous(), weight.contiguous(), bias.contiguous())
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple, output: tuple) -> None:
@@ -51,11 +59,11 @@ class _Gradient(torch.autograd.Function):
 
     @staticmethod
     def forward(g: Tensor, x: Tensor, weight: Tensor, phase: Tensor, wants_x: bool) -> tuple:
-        g, x = g.contiguous(), x.contiguous()
-        dw, db = conv_programs.weight_gradient(x, g, phase, weight.shape[-1])
+        g, x, weight = g.contiguous(), x.contiguous(), weight.contiguous()
+        dw, db = conv.weight_gradient(x, g, phase, weight)
         if not wants_x:
             return None, dw, db
-        dx = conv_programs.input_gradient(g, phase, weight.contiguous(), (x.shape[-2], x.shape[-1]))
+        dx = conv.input_gradient(g, phase, weight, (x.shape[-2], x.shape[-1]))
         return (dx if len(x) == dx.shape[1] else dx.sum(1, keepdim=True)), dw, db
 
     @staticmethod

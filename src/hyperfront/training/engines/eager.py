@@ -28,8 +28,7 @@ class Eager:
         sums, statuses = (tensor.to(model.device) for tensor in (position.sums, position.statuses))
         model.train()
         for rays, batch in self.epochs.steps(epoch, position.step):
-            state.optimizer.zero_grad(set_to_none=True)
-            result = state.step(rays, batch)
+            result = state.gradients(rays, batch)
             if position.step % every == 0 and (result.status == Status.INVALID).any():
                 where = f"at epoch {epoch + 1}, step {position.step + 1}"
                 check_losses(result.losses, model.objectives, state.step.solver, where=where)

@@ -2,14 +2,16 @@
 
 What differs from step to step lies on the device before the epoch begins: rays, rows, numbers of the augmentation and
 learning rates, as tables with one row per step. The graph reads row ``t`` of each and adds 1 to ``t``, so that the host
-only says "again" and reads nothing back until the epoch ends. The next batch is gathered on a branch of the graph
-beside the step, and the next epoch is drawn on the CPU while the GPU finishes this one.
+only says "again" and reads nothing back until the epoch ends. The next rays and batch are gathered on a branch
+of the graph beside the step. They lie at one of two places in turn, so there are two graphs; and one of many steps. The
+next epoch is drawn on the CPU while the GPU finishes this one.
 """
 
 from __future__ import annotations
 
 import contextlib
 import copy
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -27,6 +29,11 @@ from hyperfront.solvers.chain import Chain
 from hyperfront.sources import resident
 from hyperfront.training.adam import Adam as OurAdam
 from hyperfront.training.epochs import Epochs
+
+MANY = 10
+"""Steps of a third graph, where they are short: between two graphs a GPU rests for the time of a few small kernels."""
+PATIENCE = 1.0
+"""Seconds that capturing it may take, about."""
 
 
 class NotCapturable(HyperfrontError):
@@ -54,11 +61,12 @@ class Graph:
         self.sums = torch.zeros(self.model.m, dtype=torch.float64, device=self.device)
         self.statuses = torch.zeros(len(Status), dtype=torch.long, device=self.device)
         self._fill([rays, *drawn], torch.zeros(self.rates.shape))
-        self.staged: Batch = map_tensors(torch.clone, self._gather(0))
+        self.staged: list[tuple[Tensor, Batch]] = [map_tensors(torch.clone, self._gather(0)) for _ in range(2)]
         from hyperfront.kernels.gpu.tally import tally_on_gpu  # needs Triton
 
         self.tally = tally_on_gpu
-        self.graph = self._capture()
+        self.many: torch.cuda.CUDAGraph | None = None
+        self.graphs = self._capture()
 
     # ---- an epoch --------------------------------------------------------------------------------------------
 
@@ -71,12 +79,16 @@ class Graph:
         self.t.fill_(first)
         self.sums.copy_(position.sums)
         self.statuses.copy_(position.statuses)
-        map_tensors(lambda staged, batch: staged.copy_(batch), self.staged, self._gather(0))
+        self._stage(first % 2, self._gather(0))
         self.model.train()
         while position.step < self.epochs.length:
-            self.graph.replay()
-            position.step += 1
-            if not goes_on():
+            place, left = position.step % 2, self.epochs.length - position.step
+            graph, count = self.graphs[place], 1
+            if self.many and place == 0 and left >= MANY:
+                graph, count = self.many, MANY
+            graph.replay()
+            position.step += count
+            if sum(goes_on() for _ in range(count)) < count:
                 break
         if position.step < self.epochs.length:  # the schedule was asked for the whole epoch
             self.state.schedule.load_state_dict(before)
@@ -109,48 +121,59 @@ class Graph:
 
     # ---- a step ----------------------------------------------------------------------------------------------
 
-    def _gather(self, ahead: int) -> Batch:
-        """The batch that many steps after ``t``, or the last one beyond the end of the epoch."""
+    def _gather(self, ahead: int) -> tuple[Tensor, Batch]:
+        """Rays and batch that many steps after ``t``, or the last ones beyond the end of the epoch."""
         t = (self.t + ahead).clamp(max=self.epochs.length - 1)
-        return self.source.batch([table.index_select(0, t)[0] for table in self.rows], self.device)
+        rays, *rows = (table.index_select(0, t)[0] for table in (self.rays, *self.rows))
+        return rays, self.source.batch(rows, self.device)
 
-    def _step(self, lr: Sequence[Tensor], beside: torch.cuda.Stream) -> None:
+    def _stage(self, place: int, gathered: tuple[Tensor, Batch]) -> None:
+        for staged, tensor in zip(tensors(self.staged[place]), tensors(gathered)):
+            staged.copy_(tensor)
+
+    def _step(self, place: int, lr: Sequence[Tensor], beside: torch.cuda.Stream) -> None:
+        """Train on what lies at one place and gather for the next step at the other."""
         here = torch.cuda.current_stream()
-        beside.wait_stream(here)
+        start = here.record_event()
+        result = self.state.gradients(*self.staged[place])
+        beside.wait_event(start)  # told of after the step, so that the GPU takes that up first
         with torch.cuda.stream(beside):
-            upcoming = self._gather(1)
+            self._stage(1 - place, self._gather(1))
             rates = self.rates.index_select(0, self.t)[0]
             torch._foreach_copy_(list(lr), list(rates.unbind()))
-        self.optimizer.zero_grad(set_to_none=True)
-        result = self.state.step(self.rays.index_select(0, self.t)[0], self.staged)
         here.wait_stream(beside)
         self.optimizer.step()
         self.tally(result.losses, result.status, self.sums, self.statuses, self.t)
-        for staged, batch in zip(tensors(self.staged), tensors(upcoming)):
-            staged.copy_(batch)
 
-    def _capture(self) -> torch.cuda.CUDAGraph:
+    def _capture(self) -> list[torch.cuda.CUDAGraph]:
         lr = [torch.zeros((), device=self.device) for _ in self.optimizer.param_groups]
         stream, beside = torch.cuda.Stream(), torch.cuda.Stream()
-        graph = torch.cuda.CUDAGraph()
+        graphs, pool = [torch.cuda.CUDAGraph() for _ in self.staged], torch.cuda.graph_pool_handle()
         self.model.train()
         with self._as_it_was(), self._rates_on_device(lr):
             try:
                 stream.wait_stream(torch.cuda.current_stream())
                 with torch.cuda.stream(stream):
-                    self._step(lr, beside)  # allocates, compiles and chooses algorithms
+                    self._step(0, lr, beside)  # allocates, compiles and chooses algorithms
                     with _no_synchronisation():
-                        self._step(lr, beside)
+                        self._step(1, lr, beside)
                 torch.cuda.current_stream().wait_stream(stream)
                 self.t.zero_()
-                with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
-                    self._step(lr, beside)
+                began = time.perf_counter()
+                for place, graph in enumerate(graphs):
+                    with torch.cuda.graph(graph, pool, stream, capture_error_mode="thread_local"):
+                        self._step(place, lr, beside)
+                if self.epochs.length >= MANY and (time.perf_counter() - began) * MANY < PATIENCE:
+                    self.many = torch.cuda.CUDAGraph()
+                    with torch.cuda.graph(self.many, pool, stream, capture_error_mode="thread_local"):
+                        for step in range(MANY):
+                            self._step(step % 2, lr, beside)
             except (RuntimeError, NotImplementedError) as error:
                 torch.cuda.synchronize()
                 raise NotCapturable(
                     "the step cannot be captured in a CUDA graph", got=f"{_where(error)}: {str(error).splitlines()[0]}"
                 ) from error
-        return graph
+        return graphs
 
     @contextlib.contextmanager
     def _as_it_was(self) -> Iterator[None]:

@@ -1,0 +1,41 @@
+"""CUDA C, compiled by NVRTC for one shape when that is first seen: what Triton's blocks do not express well."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from importlib import resources
+from typing import Any
+
+import torch
+
+SHARED = 48 * 1024  # bytes of shared memory that every block may have
+
+
+def launch(file: str, name: str, grid: tuple[int, int], block: int, *args: Any, **sizes: int) -> None:
+    """Run the kernel ``name`` of ``file`` with ``sizes`` as constants."""
+    exact = not torch.backends.cuda.matmul.allow_tf32
+    _kernel(file, name, torch.cuda.current_device(), EXACT=int(exact), **sizes)(
+        grid=(*grid, 1), block=(block, 1, 1), args=list(args)
+    )
+
+
+@functools.cache
+def _kernel(file: str, name: str, device: int, **sizes: int) -> Callable[..., None]:
+    return torch.cuda._compile_kernel(source(file, **sizes), name)
+
+
+def source(file: str, **sizes: int) -> str:
+    """The text of a file with its constants before it."""
+    here = resources.files(__package__)
+    constants = "".join(f"#define {key} {value}\n" for key, value in sizes.items())
+    return constants + here.joinpath("products.cu").read_text() + here.joinpath(file).read_text()
+
+
+def available() -> bool:
+    return hasattr(torch.cuda, "_compile_kernel") and torch.cuda.get_device_capability() >= (8, 0)
+
+
+def up(count: int, multiple: int) -> int:
+    """How many of ``multiple`` hold ``count``."""
+    return -(-count // multiple)

@@ -1,0 +1,63 @@
+"""The MLP hypernetwork at a few rays in two launches of ``hypernet.cu``, and its gradients in two more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hyperfront.kernels.gpu.cuda_source import SHARED, available, launch, up
+from hyperfront.kernels.outer import hand_over, handing_over
+
+BLOCKS = 1056  # of the products with the large matrix
+BACK_BLOCKS = 264
+
+
+def fits(rays: Tensor, layers: tuple[Tensor, ...]) -> bool:
+    """Whether rays, on which no gradient depends, and features are few enough."""
+    plain = not rays.requires_grad and rays.dtype == layers[0].dtype == torch.float32
+    R, m, H = *rays.shape, len(layers[1])
+    return available() and plain and m <= 32 and R <= 16 and H <= 128 and 32 * R * H + 64 <= SHARED
+
+
+def mlp_on_gpu(rays: Tensor, encode: bool, *layers: Tensor) -> Tensor:
+    """``rays [R, m]`` and ``W1, b1, W2, b2, W3, b3, W, b`` to ``theta [R, n]``."""
+    return _MLP.apply(rays.contiguous(), encode, *layers)
+
+
+class _MLP(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, rays: Tensor, encode: bool, *layers: Tensor) -> Tensor:
+        (R, m), H, (n, _) = rays.shape, len(layers[1]), layers[6].shape
+        e, (h1, h2, z) = rays.new_empty(R, 2 * m if encode else m), (rays.new_empty(R, H) for _ in range(3))
+        sizes = {"R": R, "H": H, "M": m, "ENCODE": int(encode)}
+        launch("hypernet.cu", "features", (R, 1), 1024, rays, *layers[:6], e, h1, h2, z, FEATURES=1, **sizes)
+        if R <= 2:
+            theta = rays.new_empty(R, n)
+            launch("hypernet.cu", "theta", (BLOCKS, 1), 256, z, *layers[6:], theta, n, THETA=1, R=R, H=H)
+        else:
+            theta = torch.addmm(layers[7], z, layers[6].T)
+        ctx.save_for_backward(e, h1, h2, z)
+        ctx.layers, ctx.handing_over = layers, handing_over()
+        return theta
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple:
+        (e, h1, h2, z), layers = ctx.saved_tensors, ctx.layers
+        g, (R, H), n = g.contiguous(), z.shape, g.shape[1]
+        partial = z.new_empty(BACK_BLOCKS, R, H)
+        slopes = [torch.empty_like(z) for _ in range(3)]
+        launch(
+            "hypernet.cu", "back", (BACK_BLOCKS, 1), 256, g, layers[6], partial, n, up(n, BACK_BLOCKS), BACK=1, R=R, H=H
+        )
+        launch(
+            "hypernet.cu", "back_features", (R, 1), 1024,
+            partial, layers[2], layers[4], h1, h2, *slopes, BACK_BLOCKS, BACK=1, R=R, H=H,
+        )  # fmt: skip
+        pairs = [(slopes[2], e), (slopes[1], h1), (slopes[0], h2), (g, z)]
+        if ctx.handing_over:
+            for index, (slope, x) in enumerate(pairs):
+                hand_over(layers[2 * index], layers[2 * index + 1], slope, x)
+            return None, None, *(None for _ in layers)
+        return None, None, *(gradient for slope, x in pairs for gradient in (slope.T @ x, slope.sum(0)))
