@@ -178,6 +178,7 @@ QUICK = Recipe(
     batch_size=4096,
     warmup=50,
     alpha=1.0,
+    align=True,
     evaluation_rays=153,
     validate_every=20,
     model=LAYERS,
@@ -190,7 +191,7 @@ PAPER = Recipe(
     validate_every=5,
     model={"hidden": 25, "initialisation": "plain"},
 )
-SMALL = replace(PAPER, schedule="cosine", warmup=50, alpha=1.0, validate_every=35, model={"hidden": 25})
+SMALL = replace(PAPER, schedule="cosine", warmup=50, alpha=1.0, align=True, validate_every=35, model={"hidden": 25})
 
 
 def _full(rows: int, epochs: int) -> Recipe:
