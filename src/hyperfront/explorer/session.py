@@ -1,0 +1,116 @@
+"""One model under exploration: what the page asks for, without the web.
+
+Two questions may be asked at the same time, and a module has only one set of weights at a time. So the model is there
+twice: one copy answers a drag (predictions for a few inputs, milliseconds), the other measures losses on the whole
+split (up to seconds), each behind a lock.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hyperfront.batches import Batch, map_tensors
+from hyperfront.errors import CheckpointError
+from hyperfront.explorer import dense
+from hyperfront.explorer.samples import make_samples
+from hyperfront.front import Front, evaluate
+from hyperfront.model import ParetoModel
+from hyperfront.preferences import das_dennis
+from hyperfront.problem import Problem
+from hyperfront.runs import RunFolder
+
+PATIENCE = 4.0
+"""Seconds that the search for an operating point may take, roughly; more rounds find it to more digits."""
+
+
+class Session:
+    """A model, the data it is judged on, and the front as far as it has been measured."""
+
+    def __init__(
+        self,
+        model: ParetoModel,
+        problem: Problem,
+        *,
+        folder: RunFolder | None = None,
+        checkpoint: Path | None = None,
+        data_dir: str | Path | None = None,
+    ):
+        problem.check_model(model)
+        self.model, self.problem, self.folder, self.checkpoint = model.eval(), problem, folder, checkpoint
+        self.split = problem.split("val" if "val" in problem.sources else "train")
+        self.samples = make_samples(problem, self.split, data_dir)
+        self._measuring, self._predicting = threading.RLock(), threading.Lock()
+        self._judge = copy.deepcopy(self.model)
+        self._stopped = threading.Event()
+        self.seconds = 0.0
+        """How long it takes to measure one ray."""
+        known = dense.stored(folder, checkpoint) if folder and checkpoint else None
+        self.front = known or self.measure(das_dennis(model.m, 1))
+
+    # ---- questions -------------------------------------------------------------------------------------------
+
+    def predict(self, ray: Tensor | Sequence) -> Any:
+        """What the model makes of the sample inputs at the ray, as JSON."""
+        rays = self.model.prepare(ray)
+        with self._predicting, torch.no_grad():
+
+            def network(x: Batch) -> Any:
+                return map_tensors(lambda output: output[0], self.model(x, rays))
+
+            return self.samples.predict(network)
+
+    def measure(self, rays: Tensor | Sequence) -> Front:
+        """Losses and scores at the rays, on the whole split."""
+        with self._measuring:
+            start = time.perf_counter()
+            front = evaluate(self._judge, self.split, rays)
+            self.seconds = (time.perf_counter() - start) / len(front)
+            return front
+
+    def select(self, minimise: str, limits: Mapping[str, tuple[str, float]]) -> Front:
+        """The operating point with the smallest ``minimise`` within the limits, measured."""
+        front = replace(self.front, evaluator=self.measure)
+        rounds = max(1, min(8, int(PATIENCE / (7 * self.seconds + 1e-9))))
+        return self.measure(front.select(minimise, subject_to=limits, rounds=rounds))
+
+    # ---- the dense front -------------------------------------------------------------------------------------
+
+    def refine(self, progress: Callable[[int, int], None] = lambda done, of: None) -> None:
+        """Measure the rays that are missing, one by one, until all are there or :meth:`stop` is called."""
+        last = time.monotonic()
+        rays = dense.missing(self.front)
+        for done, ray in enumerate(rays):
+            if self._stopped.is_set():
+                break
+            self.front = dense.joined(self.front, self.measure(ray))
+            progress(done + 1, len(rays))
+            if time.monotonic() - last > 10:
+                self._store()
+                last = time.monotonic()
+            time.sleep(1e-3)  # whoever waits for the lock comes first
+        if len(rays):
+            self._store()
+
+    def refine_beside(self) -> None:
+        """:meth:`refine` in a thread of its own."""
+        threading.Thread(target=self.refine, name="hyperfront-refine", daemon=True).start()
+
+    def stop(self) -> None:
+        """End :meth:`refine` after the ray it is at."""
+        self._stopped.set()
+
+    def _store(self) -> None:
+        if self.folder and self.checkpoint:
+            try:
+                dense.store(self.front, self.folder, self.checkpoint)
+            except CheckpointError:
+                self.checkpoint = None  # a folder that may only be read: measured again next time

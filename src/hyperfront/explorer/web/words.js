@@ -1,0 +1,70 @@
+// Elements, numbers and announcements: the small change of all other files.
+
+const DATA = JSON.parse(document.getElementById("data").textContent);
+const M = DATA.objectives.length;
+const COLUMNS = [...DATA.objectives, ...DATA.scores]; // everything that a ray has a value of
+
+const byId = (id) => document.getElementById(id);
+
+function build(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (name === "value") node.value = value;
+    else node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return node;
+}
+
+/** An HTML element; children are nodes or texts, never markup. */
+const el = (tag, attributes, ...children) => build(document.createElement(tag), attributes, children);
+
+/** The same in SVG. */
+const svg = (tag, attributes, ...children) =>
+  build(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+
+/** A number to about four digits, with a true minus sign. */
+function show(value, digits = 4) {
+  if (value === null || value === undefined || !Number.isFinite(value)) return "–";
+  const size = Math.abs(value);
+  let text;
+  if (size !== 0 && (size < 1e-3 || size >= 1e5)) text = value.toExponential(digits - 2);
+  else text = value.toFixed(Math.max(0, digits - 1 - Math.max(0, Math.floor(Math.log10(size || 1)))));
+  return text.replace("-", "−");
+}
+
+const percent = (value) => `${(100 * value).toFixed(value > 0.995 || value < 0.0995 ? 1 : 0)} %`;
+
+/** Spoken by screen readers; the same text twice is spoken twice. */
+function announce(text) {
+  const live = byId("live");
+  live.textContent = "";
+  setTimeout(() => (live.textContent = text), 30);
+}
+
+/** Only one call of an asynchronous function at a time; of those that come meanwhile, the last. */
+function latest(work) {
+  let busy = false;
+  let next = null;
+  return async function ask(...given) {
+    if (busy) {
+      next = given;
+      return;
+    }
+    busy = true;
+    try {
+      await work(...given);
+    } finally {
+      busy = false;
+      if (next) {
+        const again = next;
+        next = null;
+        ask(...again);
+      }
+    }
+  };
+}
+
+const range = (count) => Array.from({ length: count }, (_, index) => index);
+const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
