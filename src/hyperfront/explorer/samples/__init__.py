@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Protocol
 
+from hyperfront.data.composites import SOURCES
 from hyperfront.explorer.samples.images import Images
 from hyperfront.explorer.samples.people import People
 from hyperfront.explorer.samples.scenes import Scenes
 from hyperfront.explorer.samples.values import Point, Values
 from hyperfront.problem import Problem, Split
 from hyperfront.problems.fairness import DATA_SETS
-from hyperfront.data.composites import SOURCES
 from hyperfront.target import Network
 
 

@@ -64,14 +64,8 @@ def _numbers(tensor: Tensor) -> list[float]:
 
 def _shown(tensor: Tensor) -> dict[str, Any]:
     """One row of an input: ``[1 | 3, H, W]`` or ``[H, W]`` as an image, everything else as numbers."""
-    image = tensor.movedim(0, -1) if tensor.ndim == 3 and tensor.shape[0] in (1, 3) else tensor
-    image = image[..., 0] if image.ndim == 3 and image.shape[-1] == 1 else image
-    if (
-        tensor.ndim in (2, 3)
-        and min(image.shape[:2]) >= 8
-        and image.ndim == 2
-        or image.shape[-1:] == (3,)
-        and image.ndim == 3
-    ):
+    image = tensor.movedim(0, -1) if tensor.ndim == 3 and len(tensor) in (1, 3) else tensor
+    image = image.squeeze(-1) if image.ndim == 3 else image
+    if min(image.shape[:2], default=0) >= 8 and (image.ndim == 2 or image.shape[2:] == (3,)):
         return {"image": encoded(stretched(image.float()))}
     return {"numbers": _numbers(tensor.float()), "of": tensor.numel()}
