@@ -10,9 +10,8 @@ import tyro
 from tqdm import tqdm
 
 from hyperfront.cli.output import console
+from hyperfront.cli.own_code import asks_for_options, own_problem
 from hyperfront.explorer import explore as open_run
-from hyperfront.problem import Problem
-from hyperfront.runs import import_factory
 
 
 def explore(
@@ -48,8 +47,9 @@ def explore(
         problem: "package.module:factory" of a problem of your own; built-in problems need none.
         data_dir: Folder with the data; by default HYPERFRONT_DATA, else they are fetched into a cache.
     """
-    own: Problem | None = None if problem is None else import_factory(problem)
-    exploration = open_run(run, own, target=target, baselines=baselines, data_dir=data_dir)
+    own = None if problem is None else own_problem(problem)
+    with asks_for_options():
+        exploration = open_run(run, own, target=target, baselines=baselines, data_dir=data_dir)
     if static is not None:
         with tqdm(desc="measuring the front", unit="ray", disable=None) as bar:
 

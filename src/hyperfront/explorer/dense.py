@@ -36,21 +36,25 @@ def wanted(m: int) -> Tensor:
     return torch.cat([das_dennis(m, max(sizes, default=1)), rays(9 * m, m)])
 
 
-def missing(front: Front, most: int | None = None) -> Tensor:
-    """The wanted rays that ``front`` lacks, those farthest from all before them first.
+def missing(front: Front) -> Tensor:
+    """The wanted rays that ``front`` lacks, from coarse to fine."""
+    return coarse_to_fine(wanted(len(front.objectives)), front.rays)
 
-    So a front that is still being measured is as even as it can be.
+
+def coarse_to_fine(rays: Tensor, before: Tensor) -> Tensor:
+    """The rays ``[R, m]`` in an order in which each is as far as can be from those before it, and from ``before``.
+
+    However few of them are taken, they are spread evenly. Rays that are there already are left out.
+
+    >>> coarse_to_fine(das_dennis(2, 4), torch.tensor([[1.0, 0.0]], dtype=torch.float64))[:, 1]
+    tensor([1.0000, 0.5000, 0.2500, 0.7500], dtype=torch.float64)
     """
-    chosen, left = front.rays, wanted(len(front.objectives))
+    distance = torch.cdist(rays, before).amin(1)
     order = []
-    while len(left):
-        distance = torch.cdist(left, chosen).amin(1)
-        far = int(distance.argmax())
-        if distance[far] < 1e-6 or len(order) == most:
-            break
-        order.append(left[far])
-        chosen, left = torch.cat([chosen, left[far][None]]), torch.cat([left[:far], left[far + 1 :]])
-    return torch.stack(order) if order else front.rays[:0]
+    while distance.numel() and distance.max() > 1e-6:
+        order.append(int(distance.argmax()))
+        distance = torch.minimum(distance, (rays - rays[order[-1]]).norm(dim=1))
+    return rays[order]
 
 
 def joined(first: Front, second: Front) -> Front:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +16,8 @@ from hyperfront.explorer.samples.pixels import rounded
 from hyperfront.explorer.session import Session
 from hyperfront.front import Front
 
+MAILABLE, FEWEST = 3 * 2**20, 12
+"""Bytes of predictions in a file that can be mailed, and the fewest rays to have them at."""
 FRAMES = 60
 """Epochs that the evolution of the front is shown at."""
 
@@ -45,9 +49,12 @@ def document(session: Session, *, name: str, python: str, baselines: Sequence[Ba
 
 
 def static(session: Session, **words: Any) -> dict[str, Any]:
-    """What a page without a server has: the same, with the predictions at every ray of the front."""
-    predictions = [session.predict(ray) for ray in session.front.rays]
-    return {**document(session, **words), "live": False, "predictions": predictions}
+    """What a page without a server has: the same, with predictions at the rays of the front, or as many as fit."""
+    corner = torch.eye(session.model.m, dtype=torch.float64)[:1]
+    rays = torch.cat([corner, dense.coarse_to_fine(session.front.rays, corner)])
+    most = max(FEWEST, MAILABLE // len(json.dumps(session.predict(corner))))
+    sampled = [{"ray": _digits(ray), "predictions": session.predict(ray)} for ray in rays[:most]]
+    return {**document(session, **words), "live": False, "sampled": sampled}
 
 
 def measured(front: Front) -> dict[str, Any]:
@@ -82,7 +89,7 @@ def _evolution(session: Session, m: int) -> list[dict[str, Any]]:
 
 
 def _digits(values: torch.Tensor) -> Any:
-    """To nine significant digits: rays must come back as they were."""
+    """To nine significant digits: rays must come back as they were. What is not finite has no place in JSON."""
     if values.ndim > 1:
         return [_digits(row) for row in values]
-    return [float(f"{value:.9g}") for value in values.tolist()]
+    return [float(f"{value:.9g}") if math.isfinite(value) else None for value in values.tolist()]

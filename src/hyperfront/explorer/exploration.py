@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -101,5 +102,5 @@ def _loading(place: Path | None, target: nn.Module | str | None) -> str:
     """The Python expression that loads the model."""
     if place is None:
         return "run.model"
-    own = {str: f", target={target!r}"}.get(type(target), ", target=YourModule()") if target is not None else ""
-    return f'hf.load("{place.as_posix()}"{own})'
+    own = f", target={json.dumps(target)}" if isinstance(target, str) else ", target=YourModule()" if target else ""
+    return f"hf.load({json.dumps(place.as_posix())}{own})"

@@ -22,7 +22,7 @@ SCRIPTS = """
 
 def page(document: dict[str, Any]) -> str:
     """The HTML for a document of :mod:`hyperfront.explorer.document`."""
-    files = resources.files(__package__) / "web"
+    files = resources.files("hyperfront.explorer") / "web"
     style = (files / "style.css").read_text("utf-8")
     script = "\n".join(['"use strict";', *((files / f"{name}.js").read_text("utf-8") for name in SCRIPTS)])
     policy = "; ".join(

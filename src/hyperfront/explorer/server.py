@@ -81,8 +81,10 @@ def parse(text: str, session: Session) -> Tensor:
         expected = f"{len(objectives)} numbers, for {', '.join(objectives)}"
         raise HyperfrontError("this is no ray", got=text[:80], expected=expected)
     ray = torch.tensor(numbers, dtype=torch.float64)
-    total = ray.sum()
-    return preferences.validate(ray / total if 0 < total < torch.inf else ray, len(ray), objectives)[0]
+    if 0 < ray.max() < torch.inf:  # numbers typed or rounded need not sum to 1
+        ray = ray / ray.max()
+        ray = ray / ray.sum()
+    return preferences.validate(ray, len(ray), objectives)[0]
 
 
 class Server:
@@ -116,7 +118,7 @@ class Server:
 
 def _listen(host: str, port: int) -> socket.socket:
     """A socket at the port, or at the first free one of the twenty after it; any free one for 0."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    family, reason = socket.AF_INET6 if ":" in host else socket.AF_INET, None
     for candidate in range(port, port + (20 if port else 1)):
         taken = socket.socket(family)
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -17,10 +17,10 @@ from hyperfront.target import Network
 
 PER_CELL = 2
 """Rows shown of each cell of label and group."""
-WORDS = {  # what is predicted, who is protected, who is not
-    "adult": ("income above 50K", "women", "men"),
-    "default": ("default next month", "women", "men"),
-    "bank": ("says yes to the call", "under 25 or from 60", "25 to 59"),
+WORDS = {  # what is predicted, who is protected, who is not, and a row in a few words
+    "adult": ("income above 50K", "women", "men", "{age}, {education}, {occupation}"),
+    "default": ("default next month", "women", "men", "age {AGE}, limit {LIMIT_BAL}, delay {PAY_0}"),
+    "bank": ("says yes to the call", "under 25 or from 60", "25 to 59", "{age}, {job}, {marital}"),
 }
 
 
@@ -54,14 +54,19 @@ class People:
         return table
 
     def document(self) -> dict[str, Any]:
-        predicted, protected, others = WORDS[self.name]
+        predicted, protected, others, words = WORDS[self.name]
         _, _, labels, member = take(self.whole, self.shown)
         return {
             "kind": "people",
             "predicted": predicted,
             "groups": [protected, others],
             "items": [
-                {"fields": fields, "truth": bool(labels[row]), "group": 0 if member[row] else 1}
+                {
+                    "title": words.format(**fields),
+                    "fields": fields,
+                    "truth": bool(labels[row]),
+                    "group": 0 if member[row] else 1,
+                }
                 for row, fields in enumerate(self.table)
             ],
         }

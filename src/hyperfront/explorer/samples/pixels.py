@@ -38,6 +38,6 @@ def first_rows(split: Split, count: int) -> Batch:
     return map_tensors(lambda tensor: tensor.cpu(), row_range(batch, 0, count))
 
 
-def rounded(values: Tensor) -> list:
+def rounded(values: Tensor) -> Any:
     """To four digits behind the point: finer is not seen, and has to be sent."""
     return (values.double() * 1e4).round().div(1e4).tolist()

@@ -28,9 +28,8 @@ const live = {
 const sampled = {
   exact: false,
   predict: async (ray) => {
-    const distance = (other) => other.reduce((sum, value, j) => sum + (value - ray[j]) ** 2, 0);
-    const order = DATA.front.rays.map(distance);
-    return DATA.predictions[order.indexOf(Math.min(...order))];
+    const distance = (other) => other.ray.reduce((sum, value, j) => sum + (value - ray[j]) ** 2, 0);
+    return DATA.sampled.reduce((best, next) => (distance(next) < distance(best) ? next : best)).predictions;
   },
 };
 

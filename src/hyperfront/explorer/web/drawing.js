@@ -48,16 +48,11 @@ const baselines = DATA.baselines.map((found) => ({ name: found.name, ...tableOf(
 const showing = (what) => !state.hidden.has(what);
 const shownBaselines = () => baselines.map((found, k) => ({ ...found, k })).filter(({ k }) => showing(`baseline${k}`));
 
-/** Whether no other row is at least as good in all losses and better in one. */
-function nondominated(values) {
-  const worse = (a, b) => range(M).every((j) => b[j] <= a[j]) && range(M).some((j) => b[j] < a[j]);
-  return values.map((row) => !values.some((other) => worse(row, other)));
-}
-
 /** Ends of the axes of the losses: all that is drawn, and the origin where it does not dwarf it. */
 function lossDomains() {
   const rows = [
     ...state.front.values,
+    ...(M === 2 ? plane.curve().map((sample) => sample.values) : []),
     ...(showing("truth") ? DATA.truth.flat() : []),
     ...shownBaselines().flatMap((found) => found.values),
     ...(state.frame === null ? [] : DATA.evolution.flatMap((frame) => frame.losses)), // the axes stand still

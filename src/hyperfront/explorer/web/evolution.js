@@ -21,6 +21,7 @@ const evolution = {
     if (!known.every(Number.isFinite)) return null;
     const [low, high] = [Math.min(...known), Math.max(...known)];
     const points = known.map((value, k) => [(k / frames.length) * 100, 27 - ((value - low) / (high - low || 1)) * 24]);
+    points.push([100, points.at(-1)[1]]);
     return svg("svg", { class: "spark", viewBox: "0 0 100 30", preserveAspectRatio: "none", "aria-hidden": "true" }, svg("path", { d: path(points) }));
   },
 
@@ -29,7 +30,6 @@ const evolution = {
     const frame = DATA.evolution[k];
     state.frame = frame ? k : null;
     this.input.value = k;
-    this.input.style.setProperty("--share", `${(100 * k) / DATA.evolution.length}%`);
     const quality = frame && Number.isFinite(frame.hypervolume) ? `, hypervolume ${show(frame.hypervolume)}` : "";
     this.words.textContent = frame ? `epoch ${frame.epoch}${quality}` : "training: the model as it is";
     this.input.setAttribute("aria-valuetext", this.words.textContent);

@@ -34,8 +34,8 @@ const depthColour = (level) => {
 };
 
 /** Upright bars from a common zero, with ticks where they should be. */
-function bars(values, { targets = null, label, height = 44 }) {
-  const all = [...values, ...(targets || []), 0];
+function bars(values, { targets = null, extent = [], label, height = 44 }) {
+  const all = [...values, ...(targets || []), ...extent, 0];
   const [low, high] = [Math.min(...all), Math.max(...all)];
   const width = 100;
   const each = width / values.length;

@@ -6,7 +6,7 @@ const parallel = {
 
   axes(box) {
     const rows = [
-      ...state.front.values,
+      ...bestRows(), // what is dominated may lie far outside, and is cut off
       ...shownBaselines().flatMap((found) => found.values),
       ...state.pins.map((pin) => pin.values),
       ...(state.frame === null ? [] : DATA.evolution.flatMap((frame) => frame.losses)),
@@ -24,9 +24,8 @@ const parallel = {
   base(layer, box) {
     const axes = this.axes(box);
     const narrow = axes.length > 1 && axes[1].x - axes[0].x < 96;
-    const now = svg("g", { class: currentFrame() ? "faded" : "" });
-    const best = nondominated(state.front.values);
-    state.front.values.forEach((row, r) => now.append(svg("path", { class: best[r] ? "strand" : "strand hollow", d: this.line(axes, row) })));
+    const now = svg("g", { class: currentFrame() ? "faded" : "", "clip-path": "url(#inside)" });
+    state.front.values.forEach((row, r) => now.append(svg("path", { class: state.front.best[r] ? "strand" : "strand hollow", d: this.line(axes, row) })));
     layer.append(now);
     for (const { k, values } of shownBaselines())
       for (const row of values) layer.append(svg("path", { class: `thread b${k % 4}`, d: this.line(axes, row) }));

@@ -59,8 +59,7 @@ const plane = {
     }
     const now = svg("g", { class: currentFrame() ? "faded" : "" });
     now.append(svg("path", { class: "front", d: path(this.curve().map(({ values }) => [x(values[0]), y(values[1])])) }));
-    const best = nondominated(state.front.values);
-    state.front.values.forEach((row, r) => now.append(dot(x(row[0]), y(row[1]), 2.6, best[r] ? "point" : "point hollow")));
+    state.front.values.forEach((row, r) => now.append(dot(x(row[0]), y(row[1]), 2.6, state.front.best[r] ? "point" : "point hollow")));
     inside.append(now);
     const frame = currentFrame();
     if (frame) {

@@ -22,7 +22,7 @@ const readout = {
     byId("readout").append(
       el("table", { class: `readout ${M > 3 ? "many" : ""}` },
         el("caption", { class: "unseen" }, "Ray and losses at the handle"),
-        el("thead", {}, el("tr", {}, head("objective"), head("ray", { class: "right" }), head(M > 3 ? "" : "between best and worst"), head("loss", { class: "right" }))),
+        el("thead", {}, el("tr", {}, head("objective"), head("ray", { class: "right" }), head(M > 3 ? "" : "best to worst", { class: "control" }), head("loss", { class: "right" }))),
         el("tbody", {}, this.rows.map((row, j) =>
           el("tr", {}, el("th", { scope: "row", title: DATA.objectives[j] }, DATA.objectives[j]), el("td", { class: "right" }, row.entry), el("td", { class: "control" }, row.control), row.value)))),
       ...(DATA.scores.length
@@ -34,7 +34,7 @@ const readout = {
 
   follow() {
     const ends = range(M).map((j) => {
-      const column = state.front.values.map((row) => row[j]);
+      const column = bestRows().map((row) => row[j]);
       return [Math.min(...column), Math.max(...column)];
     });
     this.rows.forEach(({ entry, control, value }, j) => {

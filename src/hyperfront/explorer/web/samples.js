@@ -26,12 +26,10 @@ const kinds = {
 
   people: {
     item: (k) => {
-      const { fields, group } = SAMPLES.items[k];
-      const entries = Object.entries(fields);
+      const { title, fields, group } = SAMPLES.items[k];
       return el("details", { class: "person" },
-        el("summary", {}, el("strong", {}, entries.slice(0, 3).map(([, value]) => value).join(", ")),
-          el("span", { class: "muted small" }, ` ${SAMPLES.groups[group]}`)),
-        el("dl", {}, entries.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])));
+        el("summary", {}, el("strong", {}, title), el("span", { class: "muted small" }, SAMPLES.groups[group])),
+        el("dl", {}, Object.entries(fields).flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])));
     },
     answer: (k, predictions) => {
       const chance = predictions.probabilities[k];
@@ -91,8 +89,19 @@ const kinds = {
   },
 
   point: {
-    whole: (predictions) => el("figure", {}, bars(predictions, { label: `Coordinates: ${predictions.slice(0, 10).map((value) => show(value, 3)).join(", ")}`, height: 60 }),
-      el("figcaption", {}, `the point itself: ${predictions.length} coordinates, from ${show(Math.min(...predictions), 3)} to ${show(Math.max(...predictions), 3)}`)),
+    extent: [], // of the coordinates seen so far, so that the scale stands still
+    start() {
+      for (const corner of dasDennis(M, 1)) backend.predict(corner).then(({ numbers }) => this.see(numbers), () => {});
+    },
+    see(numbers) {
+      this.extent = [Math.min(...numbers, ...this.extent), Math.max(...numbers, ...this.extent)];
+    },
+    whole({ numbers, of }) {
+      this.see(numbers);
+      const which = of > numbers.length ? `the first ${numbers.length} of ${of} coordinates` : `${of} coordinates`;
+      return el("figure", {}, bars(numbers, { extent: this.extent, label: `Coordinates: ${numbers.slice(0, 10).map((value) => show(value, 3)).join(", ")}`, height: 60 }),
+        el("figcaption", {}, `${which}, from ${show(Math.min(...numbers), 3)} to ${show(Math.max(...numbers), 3)}`));
+    },
     note: "this problem takes no input",
   },
 };
@@ -102,12 +111,13 @@ const kindOfSamples = kinds[SAMPLES.kind];
 const samples = {
   start() {
     if (SAMPLES.kind === "point") byId("samples-title").textContent = "The point at this ray";
-    byId("samples-note").textContent = [kindOfSamples.note, backend.exact ? "" : "sampled at the nearest measured ray"].filter(Boolean).join("; ");
+    byId("samples-note").textContent = [kindOfSamples.note, backend.exact ? "" : `at the nearest of ${DATA.sampled?.length} sampled rays`].filter(Boolean).join("; ");
     this.whole = el("div", { class: "whole" });
     this.answers = SAMPLES.items.map(() => el("div", { class: "prediction" }));
     byId("samples-body").append(
       el("div", { class: `items ${SAMPLES.kind}` }, SAMPLES.items.map((_, k) => el("div", { class: "item" }, kindOfSamples.item(k), this.answers[k]))), this.whole);
     watch("predictions", () => this.follow());
+    kindOfSamples.start?.();
   },
 
   follow() {

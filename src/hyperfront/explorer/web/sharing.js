@@ -8,9 +8,17 @@ const sharing = {
       button("copy-link", "Copy link", (event) => this.copy(event.target, this.link())),
       ...(backend.model ? [el("a", { class: "button", id: "download", download: "" }, "Download model")] : []));
     watch("ray", () => this.follow());
-    watch("settled", () => history.replaceState(null, "", this.hash()));
-    watch("pins", () => history.replaceState(null, "", this.hash()));
+    for (const event of ["settled", "pins"]) watch(event, () => this.remember());
     window.addEventListener("hashchange", () => this.read() && goTo(this.read().ray, { settled: true }));
+  },
+
+  /** The address of the page holds the ray, so that a reload stays there. */
+  remember() {
+    try {
+      history.replaceState(null, "", this.hash());
+    } catch {
+      // pages inside a document have no address
+    }
   },
 
   follow() {

@@ -67,17 +67,19 @@ const space = {
       const light = Math.abs(0.35 * normal[0] + 0.5 * normal[1] + 0.79 * normal[2]) / length;
       return { face, light, depth: face.reduce((sum, k) => sum + placed[k].at[2], 0) };
     });
+    if (showing("rays") && DATA.convention !== "weights" && domains.every(([low]) => low <= 0))
+      for (const row of spread(state.front.values, 40)) layer.append(this.line([0, 0, 0], row, at, "ray"));
     const now = svg("g", { class: currentFrame() ? "faded" : "" });
-    for (const { face, light } of shaded.sort((a, b) => a.depth - b.depth))
-      now.append(svg("path", { class: "facet", d: `${path(face.map((k) => placed[k].at))}Z`, "fill-opacity": (0.16 + 0.5 * light).toFixed(3) }));
-    const best = nondominated(state.front.values);
+    for (const { face, light } of shaded.sort((a, b) => a.depth - b.depth)) {
+      const facet = svg("path", { class: "facet", d: `${path(face.map((k) => placed[k].at))}Z` });
+      facet.style.setProperty("--light", `${Math.round(14 + 52 * light)}%`);
+      now.append(facet);
+    }
     state.front.values.forEach((row, r) => {
       const [x, y] = at(row);
-      now.append(dot(x, y, 2.1, best[r] ? "point" : "point hollow"));
+      now.append(dot(x, y, 2.1, state.front.best[r] ? "point" : "point hollow"));
     });
     layer.append(now);
-    if (showing("rays") && DATA.convention !== "weights" && domains.every(([low]) => low <= 0))
-      for (const row of state.front.values) layer.append(this.line([0, 0, 0], row, at, "ray"));
     for (const { k, values } of shownBaselines())
       for (const row of values) layer.append(baselineMark(k, ...at(row).slice(0, 2), 2.8));
     const frame = currentFrame();
@@ -103,7 +105,7 @@ const space = {
       const back = depth(on(-0.5, 0, 0)) < depth(on(0.5, 0, 0)) ? -0.5 : 0.5;
       layer.append(svg("path", { class: "wall", d: `${path([on(back, -0.5, -0.5), on(back, 0.5, -0.5), on(back, 0.5, 0.5), on(back, -0.5, 0.5)].map(turned))}Z` }));
       for (const [other, place] of [[b, (u, t) => on(back, u, t)], [c, (u, t) => on(back, t, u)]])
-        for (const value of ticks(domains[other], 4)) {
+        for (const value of ticks(domains[other], 5)) {
           const u = (value - domains[other][0]) / (domains[other][1] - domains[other][0]) - 0.5;
           const ends = corners.map((t) => turned(place(u, t)));
           layer.append(svg("line", { class: "grid", x1: ends[0][0], y1: ends[0][1], x2: ends[1][0], y2: ends[1][1] }));
@@ -124,7 +126,7 @@ const space = {
         return axis === 2 ? -(x - middle[0]) : y - middle[1];
       };
       const [u, v] = edges.reduce((best, next) => (outer(next) > outer(best) ? next : best));
-      const list = ticks(domains[axis], 4);
+      const list = ticks(domains[axis], 5);
       const push = (t, far) => {
         const [x, y] = turned(on(t, u, v));
         const away = axis === 2 ? [-1, 0] : [Math.sign(x - middle[0]) * 0.75, 0.66];
@@ -133,6 +135,7 @@ const space = {
       const anchor = axis === 2 ? "end" : turned(on(0, u, v))[0] < middle[0] ? "end" : "start";
       for (const value of list) {
         const t = (value - domains[axis][0]) / (domains[axis][1] - domains[axis][0]) - 0.5;
+        if (Math.abs(t) > 0.45) continue; // two axes meet there, and so would their numbers
         const [x, y] = push(t, 9);
         layer.append(svg("text", { class: "tick", x, y, dy: "0.35em", "text-anchor": anchor }, tickText(value, list)));
       }

@@ -10,7 +10,7 @@ const state = {
   frame: null, // of the evolution; null is the model as it is
   view: null,
   hidden: new Set(),
-  front: null, // {rays, values}
+  front: null, // {rays, values, best}: best says of each whether no other dominates it
   measured: 0, // rays of the front so far
   surface: null,
 };
@@ -24,12 +24,22 @@ const tableOf = ({ rays, losses, scores }) => ({
   values: losses.map((row, r) => [...row, ...DATA.scores.map((name) => scores[name]?.[r] ?? NaN)]),
 });
 
+/** Whether no other row is at least as good in all losses and better in one. */
+function nondominated(values) {
+  const worse = (a, b) => range(M).every((j) => b[j] <= a[j]) && range(M).some((j) => b[j] < a[j]);
+  return values.map((row) => !values.some((other) => worse(row, other)));
+}
+
+/** The rows of the front that no other dominates. */
+const bestRows = () => state.front.values.filter((_, r) => state.front.best[r]);
+
 /** Take the front as it has been measured so far. */
 function useFront(found) {
   const table = tableOf(found);
   state.measured = table.rays.length;
   const fine = range(table.rays.length).filter((r) => table.values[r].every(Number.isFinite));
   state.front = { rays: fine.map((r) => table.rays[r]), values: fine.map((r) => table.values[r]) };
+  state.front.best = nondominated(state.front.values);
   state.surface = new Surface(state.front.rays, state.front.values);
   changed("front");
 }

@@ -30,11 +30,11 @@ function show(value, digits = 4) {
   const size = Math.abs(value);
   let text;
   if (size !== 0 && (size < 1e-3 || size >= 1e5)) text = value.toExponential(digits - 2);
-  else text = value.toFixed(Math.max(0, digits - 1 - Math.max(0, Math.floor(Math.log10(size || 1)))));
+  else text = value.toFixed(clamp(digits - 1 - Math.floor(Math.log10(size || 1)), 0, 4));
   return text.replace("-", "−");
 }
 
-const percent = (value) => `${(100 * value).toFixed(value > 0.995 || value < 0.0995 ? 1 : 0)} %`;
+const percent = (value) => `${(100 * value).toFixed(value > 0.995 || value < 0.0995 ? 1 : 0)}\u00a0%`;
 
 /** Spoken by screen readers; the same text twice is spoken twice. */
 function announce(text) {
