@@ -2,7 +2,12 @@
 
 const parallel = {
   label: "Parallel",
-  margins: { left: 30, right: 30, top: 62, bottom: 46 },
+  /** Names of axes that stand close lean over. */
+  narrow: () => byId("plot").clientWidth / COLUMNS.length < 84,
+
+  get margins() {
+    return this.narrow() ? { left: 26, right: 46, top: 84, bottom: 46 } : { left: 42, right: 42, top: 62, bottom: 46 };
+  },
 
   axes(box) {
     const rows = [
@@ -23,7 +28,7 @@ const parallel = {
 
   base(layer, box) {
     const axes = this.axes(box);
-    const narrow = axes.length > 1 && axes[1].x - axes[0].x < 96;
+    const narrow = this.narrow();
     const now = svg("g", { class: currentFrame() ? "faded" : "", "clip-path": "url(#inside)" });
     state.front.values.forEach((row, r) => now.append(svg("path", { class: state.front.best[r] ? "strand" : "strand hollow", d: this.line(axes, row) })));
     layer.append(now);
@@ -35,7 +40,7 @@ const parallel = {
       layer.append(svg("line", { class: "rule", x1: axis.x, x2: axis.x, y1: box.top, y2: box.bottom }));
       const label = { class: c < M ? "axis" : "axis score" };
       layer.append(narrow
-        ? svg("text", { ...label, transform: `translate(${axis.x - 2} ${box.top - 24}) rotate(-32)` }, shortened(axis.name, 13))
+        ? svg("text", { ...label, transform: `translate(${axis.x - 2} ${box.top - 24}) rotate(-52)` }, shortened(axis.name, 11))
         : svg("text", { ...label, x: axis.x, y: box.top - 30, "text-anchor": "middle" }, shortened(axis.name, 18)));
       const text = (value, y) => svg("text", { class: "tick", x: axis.x, y, "text-anchor": "middle" }, show(value, 3));
       layer.append(text(axis.high, box.top - 9), text(axis.low, box.bottom + 17));
