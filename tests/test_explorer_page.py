@@ -243,7 +243,7 @@ def test_pins_are_compared_and_travel_in_the_link(chromium, explorations):
         page.locator("#copy-link").click()
         link = page.evaluate("navigator.clipboard.readText()")
         pinned, ray = page.evaluate("state.pins.map((pin) => pin.ray)"), ray_of(page)
-        page.get_by_role("button", name="Remove A").click()
+        page.get_by_role("button", name="Remove A", exact=True).click()
         assert page.locator(".badge").all_text_contents() == ["A"]
     assert link.startswith(explorations[2].url)
     with opened(chromium, link) as page:
@@ -353,15 +353,17 @@ CONTRAST = """() => {
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const node = walker.currentNode.parentElement;
-    if (!walker.currentNode.textContent.trim() || !node.checkVisibility() || node.closest("script, .unseen, .skip")) continue;
+    const text = walker.currentNode.textContent.trim();
+    if (!text || !node.checkVisibility() || node.closest("script, .unseen, .skip")) continue;
     const stack = [];
     for (let e = node; e; e = e.parentElement) stack.unshift(getComputedStyle(e).backgroundColor);
     const style = getComputedStyle(node);
-    const behind = node.closest(".badge") ? rgb([getComputedStyle(node.closest(".badge").firstChild).fill]) : rgb(stack);
+    const disc = node.closest(".badge")?.firstChild;
+    const behind = disc ? rgb([getComputedStyle(disc).fill]) : rgb(stack);
     const ink = rgb([`rgb(${behind})`, node.closest("svg") ? style.fill : style.color]);
     const [a, b] = [light(ink), light(behind)].sort((x, y) => y - x);
     const ratio = (a + 0.05) / (b + 0.05);
-    if (ratio < 4.5) poor.push([walker.currentNode.textContent.trim().slice(0, 30), ratio.toFixed(2)]);
+    if (ratio < 4.5) poor.push([text.slice(0, 30), ratio.toFixed(2)]);
   }
   return poor;
 }"""

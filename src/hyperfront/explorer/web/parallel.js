@@ -42,7 +42,7 @@ const parallel = {
       layer.append(narrow
         ? svg("text", { ...label, transform: `translate(${axis.x - 2} ${box.top - 24}) rotate(-52)` }, shortened(axis.name, 11))
         : svg("text", { ...label, x: axis.x, y: box.top - 30, "text-anchor": "middle" }, shortened(axis.name, 18)));
-      const text = (value, y) => svg("text", { class: "tick", x: axis.x, y, "text-anchor": "middle" }, show(value, 3));
+      const text = (value, y) => svg("text", { class: "tick", x: axis.x, y, "text-anchor": "middle" }, show(value, narrow ? 2 : 3));
       layer.append(text(axis.high, box.top - 9), text(axis.low, box.bottom + 17));
     });
     for (const { column, sign, bound } of state.limits) {

@@ -38,7 +38,8 @@ const pins = {
         pin.values = (await backend.measure(pin.ray)).values;
         pin.certainty = "exact";
       }
-      changed("pins");
+      this.fill();
+      frontView.mark();
     } catch (error) {
       announce(`Not measured: ${error.message}`);
     }
@@ -53,31 +54,41 @@ const pins = {
 
   soon() {
     cancelAnimationFrame(this.waiting);
-    this.waiting = requestAnimationFrame(() => this.draw());
+    this.waiting = requestAnimationFrame(() => this.fill());
   },
 
+  /** The table for the pins that there are; buttons stay where they are while the handle moves. */
   draw() {
     byId("pins").hidden = !state.pins.length;
     if (!state.pins.length) return;
-    const all = [...state.pins, { ray: state.ray, values: state.values, certainty: state.certainty, predictions: state.predictions }];
-    const last = all.length - 1;
-    const header = all.map((point, k) => el("th", { scope: "col" }, k === last
-      ? el("span", { class: "now-label" }, "at the handle")
-      : [el("button", { type: "button", class: "letter", title: "Go there", "aria-label": `Go to ${pinName(k)}`, onclick: () => goTo(point.ray, { settled: true }) }, pinName(k)),
-         el("button", { type: "button", class: "icon", "aria-label": `Remove ${pinName(k)}`, onclick: () => this.remove(k) }, "×")]));
-    const line = (name, cells, extra) => el("tr", extra, el("th", { scope: "row" }, name), cells);
-    const value = (c) => {
-      const best = c < M ? Math.min(...all.map((point) => point.values[c])) : NaN;
-      return all.map((point) => el("td", { class: point.values[c] === best && all.length > 1 ? "best" : "" },
-        el("span", { class: "about" }, point.certainty === "exact" ? "" : "≈"), show(point.values[c])));
-    };
-    const compared = SAMPLES.items.slice(0, MOST_COMPARED);
-    const said = (point, k) => el("td", {}, el("div", { class: `prediction compact ${SAMPLES.kind}` }, point.predictions ? [kindOfSamples.answer(k, point.predictions)].flat() : "…"));
+    const points = range(state.pins.length + 1);
+    const line = (name, cell, extra) => el("tr", extra, el("th", { scope: "row" }, name), points.map(() => cell()));
+    const value = () => el("td", { class: "number" });
+    this.rays = line("ray", () => el("td", { class: "muted" }));
+    this.values = COLUMNS.map((name, c) => line(c < M ? `${name} loss` : name, value));
+    this.predictions = SAMPLES.items.slice(0, MOST_COMPARED).map((_, k) =>
+      line(el("div", { class: `thumb ${SAMPLES.kind}` }, [kindOfSamples.item(k)].flat()),
+        () => el("td", {}, el("div", { class: `prediction compact ${SAMPLES.kind}` })), { class: "predicted" }));
+    const head = state.pins.map((pin, k) => el("th", { scope: "col" },
+      el("button", { type: "button", class: "letter", title: "Go there", "aria-label": `Go to ${pinName(k)}`, onclick: () => goTo(pin.ray, { settled: true }) }, pinName(k)),
+      el("button", { type: "button", class: "icon", "aria-label": `Remove ${pinName(k)}`, onclick: () => this.remove(k) }, "×")));
     byId("pins-body").replaceChildren(el("table", { class: "compare" },
-      el("thead", {}, el("tr", {}, el("td"), header)),
-      el("tbody", {},
-        line("ray", all.map((point) => el("td", { class: "muted" }, point.ray.map((entry) => entry.toFixed(2)).join(" · ")))),
-        COLUMNS.map((name, c) => line(c < M ? `${name} loss` : name, value(c))),
-        compared.map((_, k) => line(el("div", { class: `thumb ${SAMPLES.kind}` }, [kindOfSamples.item(k)].flat()), all.map((point) => said(point, k)), { class: "predicted" })))));
+      el("thead", {}, el("tr", {}, el("td"), head, el("th", { scope: "col", class: "now-label" }, "at the handle"))),
+      el("tbody", {}, this.rays, this.values, this.predictions)));
+    this.fill();
+  },
+
+  fill() {
+    if (!state.pins.length) return;
+    [...state.pins, state].forEach((point, k, all) => {
+      this.rays.cells[k + 1].textContent = point.ray.map((entry) => entry.toFixed(2)).join(" · ");
+      this.values.forEach((row, c) => {
+        const best = c < M && all.every((other) => point.values[c] <= other.values[c]);
+        row.cells[k + 1].className = best ? "number best" : "number";
+        row.cells[k + 1].replaceChildren(el("span", { class: "about" }, point.certainty === "exact" ? "" : "≈"), show(point.values[c]));
+      });
+      this.predictions.forEach((row, item) =>
+        row.cells[k + 1].firstChild.replaceChildren(...(point.predictions ? [kindOfSamples.answer(item, point.predictions)].flat() : ["…"])));
+    });
   },
 };
