@@ -13,7 +13,6 @@ from torch import Tensor
 from hyperfront import preferences
 from hyperfront.errors import HyperfrontError
 from hyperfront.explorer.document import measured
-from hyperfront.explorer.download import plain_model
 from hyperfront.explorer.page import page
 from hyperfront.explorer.session import Session
 
@@ -40,9 +39,9 @@ def application(session: Session, document: Callable[[], dict[str, Any]], *, any
     def refused(_: Request, error: HyperfrontError) -> JSONResponse:
         return JSONResponse({"what": error.what, "expected": str(error.expected or ""), "text": str(error)}, 422)
 
-    @app.get("/", response_class=HTMLResponse)
-    def start() -> str:
-        return page(document())
+    @app.get("/")
+    def start() -> HTMLResponse:
+        return HTMLResponse(page(document()), headers={"Cache-Control": "no-store"})
 
     @app.get("/api/front")
     def front() -> dict[str, Any]:
@@ -65,7 +64,7 @@ def application(session: Session, document: Callable[[], dict[str, Any]], *, any
         chosen = parse(ray, session)
         name = "-".join(f"{value:.3g}" for value in chosen.tolist())
         headers = {"Content-Disposition": f'attachment; filename="model-{name}.safetensors"'}
-        return Response(plain_model(session.model, chosen), media_type="application/octet-stream", headers=headers)
+        return Response(session.plain(chosen), media_type="application/octet-stream", headers=headers)
 
     return app
 

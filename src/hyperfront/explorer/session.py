@@ -1,8 +1,8 @@
 """One model under exploration: what the page asks for, without the web.
 
-Two questions may be asked at the same time, and a module has only one set of weights at a time. So the model is there
-twice: one copy answers a drag (predictions for a few inputs, milliseconds), the other measures losses on the whole
-split (up to seconds), each behind a lock.
+Questions may be asked at the same time, and a module has only one set of weights at a time. So there are two copies of
+the model, each behind a lock: one answers a drag (predictions for a few inputs, milliseconds), the other measures
+losses on the whole split (up to seconds).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from torch import Tensor
 from hyperfront.batches import Batch, map_tensors
 from hyperfront.errors import CheckpointError
 from hyperfront.explorer import dense
+from hyperfront.explorer.download import plain_model
 from hyperfront.explorer.samples import make_samples
 from hyperfront.front import Front, evaluate
 from hyperfront.model import ParetoModel
@@ -45,11 +46,11 @@ class Session:
         data_dir: str | Path | None = None,
     ):
         problem.check_model(model)
-        self.model, self.problem, self.folder, self.checkpoint = model.eval(), problem, folder, checkpoint
+        self.model, self._judge = copy.deepcopy(model).eval(), copy.deepcopy(model).eval()
+        self.problem, self.folder, self.checkpoint = problem, folder, checkpoint
         self.split = problem.split("val" if "val" in problem.sources else "train")
         self.samples = make_samples(problem, self.split, data_dir)
-        self._measuring, self._predicting = threading.RLock(), threading.Lock()
-        self._judge = copy.deepcopy(self.model)
+        self._predicting, self._measuring, self._refining = threading.Lock(), threading.Lock(), threading.Lock()
         self._stopped = threading.Event()
         self.seconds = 0.0
         """How long it takes to measure one ray."""
@@ -64,9 +65,14 @@ class Session:
         with self._predicting, torch.no_grad():
 
             def network(x: Batch) -> Any:
-                return map_tensors(lambda output: output[0], self.model(x, rays))
+                return map_tensors(lambda output: output[0].cpu(), self.model(x, rays))
 
             return self.samples.predict(network)
+
+    def plain(self, ray: Tensor) -> bytes:
+        """The plain network at the ray, as a file."""
+        with self._predicting:
+            return plain_model(self.model, ray)
 
     def measure(self, rays: Tensor | Sequence) -> Front:
         """Losses and scores at the rays, on the whole split."""
@@ -86,19 +92,19 @@ class Session:
 
     def refine(self, progress: Callable[[int, int], None] = lambda done, of: None) -> None:
         """Measure the rays that are missing, one by one, until all are there or :meth:`stop` is called."""
-        last = time.monotonic()
-        rays = dense.missing(self.front)
-        for done, ray in enumerate(rays):
-            if self._stopped.is_set():
-                break
-            self.front = dense.joined(self.front, self.measure(ray))
-            progress(done + 1, len(rays))
-            if time.monotonic() - last > 10:
+        with self._refining:  # a second call waits for the first, and then finds nothing missing
+            last, rays = time.monotonic(), dense.missing(self.front)
+            for done, ray in enumerate(rays):
+                if self._stopped.is_set():
+                    break
+                self.front = dense.joined(self.front, self.measure(ray))
+                progress(done + 1, len(rays))
+                if time.monotonic() - last > 10:
+                    self._store()
+                    last = time.monotonic()
+                time.sleep(1e-3)  # whoever waits to measure comes first
+            if len(rays):
                 self._store()
-                last = time.monotonic()
-            time.sleep(1e-3)  # whoever waits for the lock comes first
-        if len(rays):
-            self._store()
 
     def refine_beside(self) -> None:
         """:meth:`refine` in a thread of its own."""

@@ -111,7 +111,6 @@ const kindOfSamples = kinds[SAMPLES.kind];
 const samples = {
   start() {
     if (SAMPLES.kind === "point") byId("samples-title").textContent = "The point at this ray";
-    byId("samples-note").textContent = [kindOfSamples.note, backend.exact ? "" : `at the nearest of ${DATA.sampled?.length} sampled rays`].filter(Boolean).join("; ");
     this.whole = el("div", { class: "whole" });
     this.answers = SAMPLES.items.map(() => el("div", { class: "prediction" }));
     byId("samples-body").append(
@@ -121,6 +120,8 @@ const samples = {
   },
 
   follow() {
+    const source = backend.exact ? "" : `at the nearest of ${DATA.sampled.length} sampled rays`;
+    byId("samples-note").textContent = [kindOfSamples.note, source].filter(Boolean).join("; ");
     this.answers.forEach((place, k) => place.replaceChildren(...[kindOfSamples.answer(k, state.predictions)].flat()));
     if (kindOfSamples.whole) this.whole.replaceChildren(kindOfSamples.whole(state.predictions));
   },
