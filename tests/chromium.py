@@ -15,6 +15,6 @@ def chromium():
     """The browser, started once."""
     playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install 'hyperfront[test]'")
     with playwright.sync_playwright() as running:
-        browser = running.chromium.launch(executable_path=PATH, args=["--no-sandbox"])
+        browser = running.chromium.launch(executable_path=PATH, args=["--no-sandbox", "--disable-dev-shm-usage"])
         yield browser
         browser.close()

@@ -99,6 +99,13 @@ def test_a_front_of_another_checkpoint_is_not_used(fonseca, tmp_path):
     torch.testing.assert_close(front.losses, hf.Front.load(folder.front).losses)
 
 
+def test_a_front_from_before_the_checkpoint_is_not_used(tmp_path):
+    folder = RunFolder(explored.toy(tmp_path / "run", "vlmop2"))
+    later = folder.front.stat().st_mtime + 10
+    os.utime(folder.checkpoint(), (later, later))
+    assert len(hf.explore(folder.path).session.front) == 2  # the corners, measured now
+
+
 def test_a_front_that_is_interrupted_goes_on_where_it_was(tmp_path):
     folder = explored.toy(tmp_path / "run", "vlmop2")
     session = hf.explore(folder).session

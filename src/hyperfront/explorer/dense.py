@@ -9,7 +9,6 @@ import hashlib
 import itertools
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -68,23 +67,24 @@ def joined(first: Front, second: Front) -> Front:
     )
 
 
-def stored(folder: RunFolder, checkpoint: Path) -> Front | None:
+def stored(folder: RunFolder) -> Front | None:
     """What was measured before: by the explorer for this very checkpoint, or else by the run at its end."""
     try:
         front = Front.load(folder.path / FILE)
-        if front.provenance.get("checkpoint") == digest(checkpoint):
+        if front.provenance.get("checkpoint") == digest(folder):
             return front
-    except CheckpointError:  # never explored, or half a file
+    except CheckpointError:  # never explored
         pass
-    ended = checkpoint == folder.checkpoint() and folder.front.exists()
-    return Front.load(folder.front) if ended else None
+    whole = folder.front.exists() and folder.front.stat().st_mtime >= folder.checkpoint().stat().st_mtime
+    return Front.load(folder.front) if whole else None  # else it is of weights before these
 
 
-def store(front: Front, folder: RunFolder, checkpoint: Path) -> None:
-    """Keep the front for the next time."""
-    marked = replace(front, provenance={**front.provenance, "checkpoint": digest(checkpoint)})
+def store(front: Front, folder: RunFolder, checkpoint: str) -> None:
+    """Keep the front for the next time; ``checkpoint`` is the :func:`digest` of what it is of."""
+    marked = replace(front, provenance={**front.provenance, "checkpoint": checkpoint})
     marked.save(folder.path / FILE)
 
 
-def digest(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
+def digest(folder: RunFolder) -> str:
+    """Of the checkpoint of a run."""
+    return hashlib.sha256(folder.checkpoint().read_bytes()).hexdigest()

@@ -37,19 +37,16 @@ def explore(
     """
     if isinstance(run, Run):
         model, folder = run.model, run.folder
-        checkpoint = folder.checkpoint() if folder else None
+        place = folder.path if folder else None
     else:
-        path = Path(run)
-        folder = RunFolder(path) if path.is_dir() else None
-        checkpoint = folder.checkpoint() if folder else path
-        model = load(path, target)
+        place = Path(run)
+        model, folder = load(place, target), RunFolder(place) if place.is_dir() else None
     if problem is None and "problem" not in model.record:
         raise HyperfrontError("the run is of no built-in problem", fix="explore(run, problem)")
     if problem is None:
         where = {} if data_dir is None else {"data_dir": data_dir}
         problem = build(model.record["problem"], **model.record["arguments"], **where)
-    session = Session(model, problem, folder=folder, checkpoint=checkpoint, data_dir=data_dir)
-    place = folder.path if folder else checkpoint
+    session = Session(model, problem, folder=folder, data_dir=data_dir)
     return Exploration(
         session,
         name=place.name if place else str(model.record.get("problem", "front")),

@@ -42,19 +42,19 @@ class Session:
         problem: Problem,
         *,
         folder: RunFolder | None = None,
-        checkpoint: Path | None = None,
         data_dir: str | Path | None = None,
     ):
         problem.check_model(model)
         self.model, self._judge = copy.deepcopy(model).eval(), copy.deepcopy(model).eval()
-        self.problem, self.folder, self.checkpoint = problem, folder, checkpoint
+        self.problem, self.folder = problem, folder
+        self._checkpoint = dense.digest(folder) if folder else None  # now: training may go on and write another
         self.split = problem.split("val" if "val" in problem.sources else "train")
         self.samples = make_samples(problem, self.split, data_dir)
         self._predicting, self._measuring, self._refining = threading.Lock(), threading.Lock(), threading.Lock()
         self._stopped = threading.Event()
         self.seconds = 0.0
         """How long it takes to measure one ray."""
-        known = dense.stored(folder, checkpoint) if folder and checkpoint else None
+        known = dense.stored(folder) if folder else None
         self.front = known or self.measure(das_dennis(model.m, 1))
 
     # ---- questions -------------------------------------------------------------------------------------------
@@ -85,6 +85,8 @@ class Session:
     def select(self, minimise: str, limits: Mapping[str, tuple[str, float]]) -> Front:
         """The operating point with the smallest ``minimise`` within the limits, measured."""
         front = replace(self.front, evaluator=self.measure)
+        if not self.seconds:  # all of the front was known before
+            self.measure(front.rays[:1])
         rounds = max(1, min(8, int(PATIENCE / (7 * self.seconds + 1e-9))))
         return self.measure(front.select(minimise, subject_to=limits, rounds=rounds))
 
@@ -115,8 +117,8 @@ class Session:
         self._stopped.set()
 
     def _store(self) -> None:
-        if self.folder and self.checkpoint:
+        if self.folder and self._checkpoint:
             try:
-                dense.store(self.front, self.folder, self.checkpoint)
+                dense.store(self.front, self.folder, self._checkpoint)
             except CheckpointError:
-                self.checkpoint = None  # a folder that may only be read: measured again next time
+                self._checkpoint = None  # a folder that may only be read: measured again next time

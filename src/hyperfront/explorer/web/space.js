@@ -105,7 +105,7 @@ const space = {
       const back = depth(on(-0.5, 0, 0)) < depth(on(0.5, 0, 0)) ? -0.5 : 0.5;
       layer.append(svg("path", { class: "wall", d: `${path([on(back, -0.5, -0.5), on(back, 0.5, -0.5), on(back, 0.5, 0.5), on(back, -0.5, 0.5)].map(turned))}Z` }));
       for (const [other, place] of [[b, (u, t) => on(back, u, t)], [c, (u, t) => on(back, t, u)]])
-        for (const value of ticks(domains[other], 5)) {
+        for (const value of ticks(domains[other], 6)) {
           const u = (value - domains[other][0]) / (domains[other][1] - domains[other][0]) - 0.5;
           const ends = corners.map((t) => turned(place(u, t)));
           layer.append(svg("line", { class: "grid", x1: ends[0][0], y1: ends[0][1], x2: ends[1][0], y2: ends[1][1] }));
@@ -126,7 +126,7 @@ const space = {
         return axis === 2 ? -(x - middle[0]) : y - middle[1];
       };
       const [u, v] = edges.reduce((best, next) => (outer(next) > outer(best) ? next : best));
-      const list = ticks(domains[axis], 5);
+      const list = ticks(domains[axis], 6);
       const push = (t, far) => {
         const [x, y] = turned(on(t, u, v));
         const away = axis === 2 ? [-1, 0] : [Math.sign(x - middle[0]) * 0.75, 0.66];
