@@ -130,21 +130,25 @@ def test_measured_is_what_evaluate_measures(own):
 def test_answers_at_the_same_time_are_those_given_one_by_one(own):
     session = hf.explore(own, explored.regression()).session
     rays = [[k / 40, 1 - k / 40] for k in range(41)]
-    alone = [(session.predict(ray), session.measure(ray).losses) for ray in rays]
+
+    def answers(ray):
+        return session.predict(ray), session.plain(torch.tensor(ray)), session.measure(ray).losses
+
+    alone = [answers(ray) for ray in rays]
     together: dict = {}
 
     def work(part):
         for k in part:
-            together[k] = session.predict(rays[k]), session.measure(rays[k]).losses
+            together[k] = answers(rays[k])
 
     threads = [threading.Thread(target=work, args=(range(start, 41, 4),)) for start in range(4)]
-    for thread in [*threads]:
+    for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    for k, (predicted, losses) in enumerate(alone):
-        assert together[k][0] == predicted
-        assert torch.equal(together[k][1], losses)
+    for k, (predicted, file, losses) in enumerate(alone):
+        assert together[k][:2] == (predicted, file)
+        assert torch.equal(together[k][2], losses)
 
 
 def test_limits_are_kept_by_what_was_measured_and_the_best_is_best(own):

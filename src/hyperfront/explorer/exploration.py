@@ -62,6 +62,9 @@ class Exploration:
         self.session, self.words = session, words
         self._server: Server | None = None
 
+    def __repr__(self) -> str:
+        return f"Exploration of {self.words['name']}: .url is its page, .save(path) writes it to a file"
+
     def save(self, path: str | Path, *, progress: Callable[[int, int], None] = lambda done, of: None) -> None:
         """Write the page as one file that needs no server and no network, with the front and predictions sampled."""
         self.session.refine(progress)
