@@ -15,7 +15,7 @@ from typing import Any
 
 SCRIPTS = """
     words simplex surface search backend state drawing plane space ternary parallel frontview handle readout limits
-    painting samples pins evolution sharing app
+    painting kinds samples pins evolution sharing app
 """.split()  # noqa: SIM905 (easier to read)
 """From the ground up: each file uses names of those before it."""
 

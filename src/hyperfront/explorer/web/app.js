@@ -1,8 +1,10 @@
 // The page begins.
 
 function start() {
-  byId("title").textContent = DATA.problem && DATA.problem !== DATA.name ? `${DATA.name} · ${DATA.problem}` : DATA.name;
-  byId("facts").textContent = [`${M} objectives`, ...DATA.facts, DATA.data, DATA.live ? null : "static page: sampled"].filter(Boolean).join(" · ");
+  byId("title").textContent = [...new Set([DATA.name, DATA.problem])].filter(Boolean).join(" · ");
+  byId("facts").textContent = [`${M} objectives`, ...DATA.facts, DATA.data, DATA.live ? null : "static page: sampled"]
+    .filter(Boolean)
+    .join(" · ");
   const opened = sharing.read();
   if (opened) state.ray = opened.ray;
   useFront(DATA.front);

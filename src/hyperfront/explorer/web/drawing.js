@@ -1,7 +1,10 @@
 // What all plots share: scales, ticks, marks, colours, and which series there are.
 
 /** From a domain to pixels. */
-const scale = ([low, high], [from, to]) => (value) => from + ((value - low) / (high - low || 1)) * (to - from);
+const scale =
+  ([low, high], [from, to]) =>
+  (value) =>
+    from + ((value - low) / (high - low || 1)) * (to - from);
 
 /** About so many round numbers within a domain. */
 function ticks([low, high], count) {
@@ -29,18 +32,31 @@ const SHAPES = [
 
 /** The mark of baseline k; kinds differ in shape as well as in colour. */
 const baselineMark = (k, x = 0, y = 0, size = 3.4) =>
-  svg("path", { class: `baseline b${k % 4}`, d: SHAPES[k % 4](size), transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` });
+  svg("path", {
+    class: `baseline b${k % 4}`,
+    d: SHAPES[k % 4](size),
+    transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})`,
+  });
 
 const dot = (x, y, r, kind) => svg("circle", { class: kind, cx: x.toFixed(1), cy: y.toFixed(1), r });
 
 /** A pin: a letter in a disc. */
 const badge = (x, y, letter) =>
-  svg("g", { class: "badge", transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` },
-    svg("circle", { r: 9 }), svg("text", { dy: "0.35em" }, letter));
+  svg(
+    "g",
+    { class: "badge", transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` },
+    svg("circle", { r: 9 }),
+    svg("text", { dy: "0.35em" }, letter),
+  );
 
 /** Where the model is now. */
-const here = (x, y) => svg("g", { class: "here", transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` },
-  svg("circle", { class: "halo", r: 13 }), svg("circle", { class: "core", r: 6.5 }));
+const here = (x, y) =>
+  svg(
+    "g",
+    { class: "here", transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` },
+    svg("circle", { class: "halo", r: 13 }),
+    svg("circle", { class: "core", r: 6.5 }),
+  );
 
 const pinName = (index) => String.fromCharCode(65 + (index % 26));
 
@@ -71,7 +87,14 @@ function lossDomains() {
 const currentFrame = () => (state.frame === null ? null : DATA.evolution[state.frame]);
 
 // Viridis, from dark to bright.
-const VIRIDIS = [[68, 1, 84], [65, 68, 135], [42, 120, 142], [34, 168, 132], [122, 209, 81], [253, 231, 37]];
+const VIRIDIS = [
+  [68, 1, 84],
+  [65, 68, 135],
+  [42, 120, 142],
+  [34, 168, 132],
+  [122, 209, 81],
+  [253, 231, 37],
+];
 function viridis(share) {
   const place = clamp(share, 0, 1) * (VIRIDIS.length - 1);
   const low = Math.min(Math.floor(place), VIRIDIS.length - 2);

@@ -4,14 +4,34 @@ const evolution = {
   start() {
     const frames = DATA.evolution;
     if (frames.length < 2) return;
-    this.button = el("button", { type: "button", class: "button round", "aria-label": "Play the training", onclick: () => this.toggle() }, "▶");
-    this.input = el("input", { type: "range", id: "epochs", min: 0, max: frames.length, step: 1, "aria-label": "Epoch of the training", oninput: () => {
-      this.pause();
-      this.show(Number(this.input.value));
-    } });
+    this.button = el(
+      "button",
+      { type: "button", class: "button round", "aria-label": "Play the training", onclick: () => this.toggle() },
+      "▶",
+    );
+    this.input = el("input", {
+      type: "range",
+      id: "epochs",
+      min: 0,
+      max: frames.length,
+      step: 1,
+      "aria-label": "Epoch of the training",
+      oninput: () => {
+        this.pause();
+        this.show(Number(this.input.value));
+      },
+    });
     this.input.value = frames.length;
     this.words = el("span", { class: "small muted words" });
-    byId("evolution").append(el("div", { class: "evolution" }, this.button, el("div", { class: "over" }, this.curve(frames), this.input), this.words));
+    byId("evolution").append(
+      el(
+        "div",
+        { class: "evolution" },
+        this.button,
+        el("div", { class: "over" }, this.curve(frames), this.input),
+        this.words,
+      ),
+    );
     this.show(frames.length);
   },
 
@@ -22,7 +42,11 @@ const evolution = {
     const [low, high] = [Math.min(...known), Math.max(...known)];
     const points = known.map((value, k) => [(k / frames.length) * 100, 27 - ((value - low) / (high - low || 1)) * 24]);
     points.push([100, points.at(-1)[1]]);
-    return svg("svg", { class: "spark", viewBox: "0 0 100 30", preserveAspectRatio: "none", "aria-hidden": "true" }, svg("path", { d: path(points) }));
+    return svg(
+      "svg",
+      { class: "spark", viewBox: "0 0 100 30", preserveAspectRatio: "none", "aria-hidden": "true" },
+      svg("path", { d: path(points) }),
+    );
   },
 
   /** Frame k; one beyond the last is the model as it is. */

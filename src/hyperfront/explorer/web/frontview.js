@@ -8,20 +8,36 @@ const frontView = {
     this.base = svg("g");
     this.marks = svg("g");
     this.clip = svg("rect");
-    this.root = svg("svg", { class: "plot", role: "img", "aria-labelledby": "plot-name" },
-      svg("title", { id: "plot-name" }), svg("clipPath", { id: "inside" }, this.clip), this.base, this.marks);
+    this.root = svg(
+      "svg",
+      { class: "plot", role: "img", "aria-labelledby": "plot-name" },
+      svg("title", { id: "plot-name" }),
+      svg("clipPath", { id: "inside" }, this.clip),
+      this.base,
+      this.marks,
+    );
     byId("plot").append(this.root);
     this.pointing();
     new ResizeObserver(() => this.draw()).observe(byId("plot"));
     for (const [name, view] of Object.entries(VIEWS)) {
       if (Object.keys(VIEWS).length < 2) break;
-      byId("views").append(el("button", { type: "button", "data-view": name, onclick: () => this.use(name) }, view.label));
+      byId("views").append(
+        el("button", { type: "button", "data-view": name, onclick: () => this.use(name) }, view.label),
+      );
     }
     if (VIEWS.ternary) {
-      const choose = el("select", { id: "tint", "aria-label": "Colour of the triangle", onchange: (event) => {
-        ternary.column = Number(event.target.value);
-        this.draw();
-      } }, COLUMNS.map((name, c) => el("option", { value: String(c) }, name)));
+      const choose = el(
+        "select",
+        {
+          id: "tint",
+          "aria-label": "Colour of the triangle",
+          onchange: (event) => {
+            ternary.column = Number(event.target.value);
+            this.draw();
+          },
+        },
+        COLUMNS.map((name, c) => el("option", { value: String(c) }, name)),
+      );
       byId("views").before(el("label", { id: "tint-label", class: "small muted" }, "coloured by ", choose));
     }
     this.use(state.view);
@@ -32,7 +48,8 @@ const frontView = {
 
   use(name) {
     state.view = name;
-    for (const button of byId("views").children) button.setAttribute("aria-pressed", String(button.dataset.view === name));
+    for (const button of byId("views").children)
+      button.setAttribute("aria-pressed", String(button.dataset.view === name));
     if (byId("tint-label")) byId("tint-label").hidden = name !== "ternary";
     this.root.setAttribute("class", `plot ${name}`);
     if (VIEWS[name].turns) this.root.setAttribute("tabindex", "0");
@@ -54,7 +71,12 @@ const frontView = {
     const box = this.box();
     this.root.setAttribute("viewBox", `0 0 ${box.width} ${box.height}`);
     this.root.setAttribute("height", box.height);
-    for (const [name, value] of Object.entries({ x: box.left - 6, y: box.top - 6, width: Math.max(0, box.right - box.left + 12), height: box.bottom - box.top + 12 }))
+    for (const [name, value] of Object.entries({
+      x: box.left - 6,
+      y: box.top - 6,
+      width: Math.max(0, box.right - box.left + 12),
+      height: box.bottom - box.top + 12,
+    }))
       this.clip.setAttribute(name, value);
     this.base.replaceChildren();
     VIEWS[state.view].base(this.base, box);
@@ -66,35 +88,55 @@ const frontView = {
     this.marks.replaceChildren();
     VIEWS[state.view].mark(this.marks, this.box());
     const turn = VIEWS[state.view].turns ? " Arrow keys turn it." : "";
-    byId("plot-name").textContent = `The front of ${DATA.objectives.join(", ")} at ${state.front.rays.length} rays. ` +
-      `Now at ${DATA.objectives.map((name, j) => `${name} ${show(state.values[j], 3)}`).join(", ")}.${turn}`;
+    byId("plot-name").textContent =
+      `The front of ${DATA.objectives.join(", ")} at ${state.front.rays.length} rays. ` +
+      `Now at ${lossText(state.values, 3)}.${turn}`;
   },
 
   /** What can be shown and hidden. */
   legend() {
     const entry = (key, name, sample) => {
-      const box = el("input", { type: "checkbox", onchange: () => {
-        if (box.checked) state.hidden.delete(key);
-        else state.hidden.add(key);
-        this.draw();
-      } });
+      const box = el("input", {
+        type: "checkbox",
+        onchange: () => {
+          if (box.checked) state.hidden.delete(key);
+          else state.hidden.add(key);
+          this.draw();
+        },
+      });
       box.checked = showing(key);
-      return el("label", {}, box, svg("svg", { class: "key", viewBox: "-11 -7 22 14", "aria-hidden": "true" }, sample), name);
+      return el(
+        "label",
+        {},
+        box,
+        svg("svg", { class: "key", viewBox: "-11 -7 22 14", "aria-hidden": "true" }, sample),
+        name,
+      );
     };
     const line = (kind) => svg("path", { class: kind, d: "M-10 0H10" });
     const drawsRays = state.view !== "plane" && state.view !== "space" ? true : DATA.convention !== "weights";
     byId("legend").replaceChildren(
-      ...(drawsRays ? [entry("rays", "rays", state.view === "ternary" ? dot(0, 0, 2.5, "seed") : line("ray strong"))] : []),
-      ...(DATA.truth.length && ["plane", "space"].includes(state.view) ? [entry("truth", "true front", line("truth"))] : []),
-      ...(state.view === "ternary" ? [] : baselines.map((found, k) => entry(`baseline${k}`, found.name, baselineMark(k)))),
-      el("span", { id: "measured", class: "muted small" }));
+      ...(drawsRays
+        ? [entry("rays", "rays", state.view === "ternary" ? dot(0, 0, 2.5, "seed") : line("ray strong"))]
+        : []),
+      ...(DATA.truth.length && ["plane", "space"].includes(state.view)
+        ? [entry("truth", "true front", line("truth"))]
+        : []),
+      ...(state.view === "ternary"
+        ? []
+        : baselines.map((found, k) => entry(`baseline${k}`, found.name, baselineMark(k)))),
+      el("span", { id: "measured", class: "muted small" }),
+    );
     this.count();
   },
 
   count() {
     const have = state.measured;
     const waiting = DATA.live && have < DATA.wanted;
-    if (byId("measured")) byId("measured").textContent = waiting ? `measured at ${have} of ${DATA.wanted} rays …` : `measured at ${have} rays`;
+    if (byId("measured"))
+      byId("measured").textContent = waiting
+        ? `measured at ${have} of ${DATA.wanted} rays …`
+        : `measured at ${have} rays`;
   },
 
   /** Dragging on the plot moves along the front, or turns it; a tap on a turnable one goes to the nearest point. */

@@ -3,7 +3,9 @@
 const FAVOURS = DATA.convention !== "direction"; // whether a larger entry asks for a smaller loss
 
 const MEANING = {
-  inverse: "More of an objective asks for a smaller loss of it: the model goes to the point where ray times loss is the same for all.",
+  inverse:
+    "More of an objective asks for a smaller loss of it: " +
+    "the model goes to the point where ray times loss is the same for all.",
   weights: "The ray is the weights of the losses: more of an objective asks for a smaller loss of it.",
   direction: "The ray is the direction of the losses: more of an objective allows a larger loss of it.",
 }[DATA.convention];
@@ -36,18 +38,33 @@ function slider(attributes, move) {
   return input;
 }
 
-const described = () =>
-  `ray ${rayText(state.ray)}; ${state.certainty}: ${DATA.objectives.map((name, j) => `${name} ${show(state.values[j], 3)}`).join(", ")}`;
+const described = () => `ray ${rayText(state.ray)}; ${state.certainty}: ${lossText(state.values, 3)}`;
 
 const twoEnds = {
   // from the first objective, on the left, to the second
   start() {
     const entry = FAVOURS ? 1 : 0;
     this.entry = entry;
-    this.input = slider({ id: "slider", class: "big", "aria-label": `Trade-off from ${DATA.objectives[0]} to ${DATA.objectives[1]}`, "aria-describedby": "meaning" },
-      (value) => (entry ? [1 - value, value] : [value, 1 - value]));
-    return el("div", { class: "ends" }, this.input,
-      el("div", { class: "row small" }, el("span", {}, `← better ${DATA.objectives[0]}`), el("span", {}, `better ${DATA.objectives[1]} →`)));
+    this.input = slider(
+      {
+        id: "slider",
+        class: "big",
+        "aria-label": `Trade-off from ${DATA.objectives[0]} to ${DATA.objectives[1]}`,
+        "aria-describedby": "meaning",
+      },
+      (value) => (entry ? [1 - value, value] : [value, 1 - value]),
+    );
+    return el(
+      "div",
+      { class: "ends" },
+      this.input,
+      el(
+        "div",
+        { class: "row small" },
+        el("span", {}, `← better ${DATA.objectives[0]}`),
+        el("span", {}, `better ${DATA.objectives[1]} →`),
+      ),
+    );
   },
   follow() {
     this.input.value = state.ray[this.entry];
@@ -71,16 +88,37 @@ const triangle = {
         });
         lines.push(svg("path", { class: "grid", d: path(ends) }));
       }
-    const names = [["middle", 0, -9], ["start", -14, 22], ["end", 14, 22]];
-    this.knob = svg("g", { class: "knob", tabindex: 0, role: "slider", "aria-roledescription": "handle in a triangle", "aria-valuemin": 0, "aria-valuemax": 1,
-      "aria-label": `Trade-off between ${DATA.objectives.join(", ")}`, "aria-describedby": "meaning" },
-      svg("circle", { class: "touch", r: 22 }), svg("circle", { class: "core", r: 10 }));
-    this.root = svg("svg", { class: "triangle", viewBox: `0 0 ${this.size + 2 * this.edge} ${this.size * HEIGHT + 2 * this.edge}` },
-      svg("path", { class: "field", d: `${path(CORNERS.map(at))}Z` }), lines,
+    const names = [
+      ["middle", 0, -9],
+      ["start", -14, 22],
+      ["end", 14, 22],
+    ];
+    this.knob = svg(
+      "g",
+      {
+        class: "knob",
+        tabindex: 0,
+        role: "slider",
+        "aria-roledescription": "handle in a triangle",
+        "aria-valuemin": 0,
+        "aria-valuemax": 1,
+        "aria-label": `Trade-off between ${DATA.objectives.join(", ")}`,
+        "aria-describedby": "meaning",
+      },
+      svg("circle", { class: "touch", r: 22 }),
+      svg("circle", { class: "core", r: 10 }),
+    );
+    this.root = svg(
+      "svg",
+      { class: "triangle", viewBox: `0 0 ${this.size + 2 * this.edge} ${this.size * HEIGHT + 2 * this.edge}` },
+      svg("path", { class: "field", d: `${path(CORNERS.map(at))}Z` }),
+      lines,
       DATA.objectives.map((name, j) => {
         const [x, y] = at(CORNERS[j]);
         return svg("text", { class: "axis", x: x + names[j][1], y: y + names[j][2], "text-anchor": names[j][0] }, name);
-      }), this.knob);
+      }),
+      this.knob,
+    );
     const follow = (event) => {
       const frame = this.root.getBoundingClientRect();
       const unit = (this.size + 2 * this.edge) / frame.width;
@@ -110,7 +148,12 @@ const triangle = {
   /** Arrows move the handle as it lies, by a hundredth or (with Shift) a tenth; 1, 2 and 3 go to the corners. */
   key(event) {
     const step = event.shiftKey ? 0.1 : 0.01;
-    const moves = { ArrowLeft: [-step, 0], ArrowRight: [step, 0], ArrowUp: [0, -step * HEIGHT], ArrowDown: [0, step * HEIGHT] };
+    const moves = {
+      ArrowLeft: [-step, 0],
+      ArrowRight: [step, 0],
+      ArrowUp: [0, -step * HEIGHT],
+      ArrowDown: [0, step * HEIGHT],
+    };
     if (moves[event.key]) {
       const [x, y] = toTriangle(state.ray);
       goTo(fromTriangle(x + moves[event.key][0], y + moves[event.key][1]));

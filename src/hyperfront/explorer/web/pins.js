@@ -62,19 +62,55 @@ const pins = {
     byId("pins").hidden = !state.pins.length;
     if (!state.pins.length) return;
     const points = range(state.pins.length + 1);
-    const line = (name, cell, extra) => el("tr", extra, el("th", { scope: "row" }, name), points.map(() => cell()));
+    const line = (name, cell, extra) =>
+      el(
+        "tr",
+        extra,
+        el("th", { scope: "row" }, name),
+        points.map(() => cell()),
+      );
     const value = () => el("td", { class: "number" });
     this.rays = line("ray", () => el("td", { class: "muted" }));
     this.values = COLUMNS.map((name, c) => line(c < M ? `${name} loss` : name, value));
-    this.predictions = SAMPLES.items.slice(0, MOST_COMPARED).map((_, k) =>
-      line(el("div", { class: `thumb ${SAMPLES.kind}` }, [kindOfSamples.item(k)].flat()),
-        () => el("td", {}, el("div", { class: `prediction compact ${SAMPLES.kind}` })), { class: "predicted" }));
-    const head = state.pins.map((pin, k) => el("th", { scope: "col" },
-      el("button", { type: "button", class: "letter", title: "Go there", "aria-label": `Go to ${pinName(k)}`, onclick: () => goTo(pin.ray, { settled: true }) }, pinName(k)),
-      el("button", { type: "button", class: "icon", "aria-label": `Remove ${pinName(k)}`, onclick: () => this.remove(k) }, "×")));
-    byId("pins-body").replaceChildren(el("table", { class: "compare" },
-      el("thead", {}, el("tr", {}, el("td"), head, el("th", { scope: "col", class: "now-label" }, "at the handle"))),
-      el("tbody", {}, this.rays, this.values, this.predictions)));
+    this.predictions = SAMPLES.items
+      .slice(0, MOST_COMPARED)
+      .map((_, k) =>
+        line(
+          el("div", { class: `thumb ${SAMPLES.kind}` }, [kindOfSamples.item(k)].flat()),
+          () => el("td", {}, el("div", { class: `prediction compact ${SAMPLES.kind}` })),
+          { class: "predicted" },
+        ),
+      );
+    const head = state.pins.map((pin, k) =>
+      el(
+        "th",
+        { scope: "col" },
+        el(
+          "button",
+          {
+            type: "button",
+            class: "letter",
+            title: "Go there",
+            "aria-label": `Go to ${pinName(k)}`,
+            onclick: () => goTo(pin.ray, { settled: true }),
+          },
+          pinName(k),
+        ),
+        el(
+          "button",
+          { type: "button", class: "icon", "aria-label": `Remove ${pinName(k)}`, onclick: () => this.remove(k) },
+          "×",
+        ),
+      ),
+    );
+    byId("pins-body").replaceChildren(
+      el(
+        "table",
+        { class: "compare" },
+        el("thead", {}, el("tr", {}, el("td"), head, el("th", { scope: "col", class: "now-label" }, "at the handle"))),
+        el("tbody", {}, this.rays, this.values, this.predictions),
+      ),
+    );
     this.fill();
   },
 
@@ -85,10 +121,16 @@ const pins = {
       this.values.forEach((row, c) => {
         const best = c < M && all.every((other) => point.values[c] <= other.values[c]);
         row.cells[k + 1].className = best ? "number best" : "number";
-        row.cells[k + 1].replaceChildren(el("span", { class: "about" }, point.certainty === "exact" ? "" : "≈"), show(point.values[c]));
+        row.cells[k + 1].replaceChildren(
+          el("span", { class: "about" }, point.certainty === "exact" ? "" : "≈"),
+          show(point.values[c]),
+        );
       });
       this.predictions.forEach((row, item) =>
-        row.cells[k + 1].firstChild.replaceChildren(...(point.predictions ? [kindOfSamples.answer(item, point.predictions)].flat() : ["…"])));
+        row.cells[k + 1].firstChild.replaceChildren(
+          ...(point.predictions ? [kindOfSamples.answer(item, point.predictions)].flat() : ["…"]),
+        ),
+      );
     });
   },
 };

@@ -22,53 +22,87 @@ const plane = {
   },
 
   base(layer, box) {
-    const { dx, dy, x, y } = this.axes(box);
+    const axes = this.axes(box);
+    const inside = svg("g", { "clip-path": "url(#inside)" });
+    this.frame(layer, box, axes);
+    layer.append(inside);
+    if (showing("rays")) for (const ray of spread(state.front.rays, 24)) this.rayLine(inside, ray, axes, "ray");
+    for (const limit of state.limits.filter(({ column }) => column < 2)) this.limit(inside, limit, box, axes);
+    this.others(inside, axes);
+    this.front(inside, box, axes);
+  },
+
+  /** Grid, numbers and names. */
+  frame(layer, box, { dx, dy, x, y }) {
     const xs = ticks(dx, clamp(Math.round((box.right - box.left) / 90), 3, 8));
     const ys = ticks(dy, clamp(Math.round((box.bottom - box.top) / 60), 3, 7));
-    for (const value of xs)
-      layer.append(
-        svg("line", { class: "grid", x1: x(value), x2: x(value), y1: box.top, y2: box.bottom }),
-        svg("text", { class: "tick", x: x(value), y: box.bottom + 18, "text-anchor": "middle" }, tickText(value, xs)));
-    for (const value of ys)
-      layer.append(
-        svg("line", { class: "grid", x1: box.left, x2: box.right, y1: y(value), y2: y(value) }),
-        svg("text", { class: "tick", x: box.left - 8, y: y(value), dy: "0.32em", "text-anchor": "end" }, tickText(value, ys)));
-    layer.append(
-      svg("text", { class: "axis", x: (box.left + box.right) / 2, y: box.bottom + 38, "text-anchor": "middle" }, `${DATA.objectives[0]} loss`),
-      svg("text", { class: "axis", transform: `translate(14 ${(box.top + box.bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, `${DATA.objectives[1]} loss`));
+    for (const value of xs) {
+      const name = { class: "tick", x: x(value), y: box.bottom + 18, "text-anchor": "middle" };
+      layer.append(svg("line", { class: "grid", x1: x(value), x2: x(value), y1: box.top, y2: box.bottom }));
+      layer.append(svg("text", name, tickText(value, xs)));
+    }
+    for (const value of ys) {
+      const name = { class: "tick", x: box.left - 8, y: y(value), dy: "0.32em", "text-anchor": "end" };
+      layer.append(svg("line", { class: "grid", x1: box.left, x2: box.right, y1: y(value), y2: y(value) }));
+      layer.append(svg("text", name, tickText(value, ys)));
+    }
+    const below = `translate(${(box.left + box.right) / 2} ${box.bottom + 38})`;
+    const beside = `translate(14 ${(box.top + box.bottom) / 2}) rotate(-90)`;
+    [below, beside].forEach((transform, j) =>
+      layer.append(svg("text", { class: "axis", transform, "text-anchor": "middle" }, `${DATA.objectives[j]} loss`)),
+    );
+  },
 
-    const inside = svg("g", { "clip-path": "url(#inside)" });
-    layer.append(inside);
-    if (showing("rays")) for (const ray of spread(state.front.rays, 24)) this.rayLine(inside, ray, dx, dy, x, y, "ray");
-    for (const { column, sign, bound } of state.limits.filter((limit) => limit.column < 2)) {
-      const upper = sign === "<=";
-      const at = column ? y(bound) : x(bound);
-      const area = column
-        ? { x: box.left, width: box.right - box.left, y: upper ? box.top : at, height: Math.max(0, upper ? at - box.top : box.bottom - at) }
-        : { y: box.top, height: box.bottom - box.top, x: upper ? at : box.left, width: Math.max(0, upper ? box.right - at : at - box.left) };
-      inside.append(svg("rect", { class: "forbidden", ...area }));
-      inside.append(svg("line", column
-        ? { class: "limit", x1: box.left, x2: box.right, y1: at, y2: at }
-        : { class: "limit", x1: at, x2: at, y1: box.top, y2: box.bottom }));
-    }
+  /** The line of a limit, and what lies beyond it. */
+  limit(layer, { column, sign, bound }, box, { x, y }) {
+    const at = column ? clamp(y(bound), box.top, box.bottom) : clamp(x(bound), box.left, box.right);
+    const allowed = sign === "<=";
+    const [x1, x2, y1, y2] = column ? [box.left, box.right, at, at] : [at, at, box.top, box.bottom];
+    const area = column
+      ? {
+          x: box.left,
+          width: box.right - box.left,
+          y: allowed ? box.top : at,
+          height: allowed ? at - box.top : box.bottom - at,
+        }
+      : {
+          y: box.top,
+          height: box.bottom - box.top,
+          x: allowed ? at : box.left,
+          width: allowed ? box.right - at : at - box.left,
+        };
+    layer.append(svg("rect", { class: "forbidden", ...area }), svg("line", { class: "limit", x1, x2, y1, y2 }));
+  },
+
+  /** The true front and the baselines. */
+  others(layer, { x, y }) {
+    const placed = (rows) => rows.map((row) => [x(row[0]), y(row[1])]);
     if (showing("truth"))
-      for (const part of DATA.truth) inside.append(svg("path", { class: "truth", d: path(part.map(([a, b]) => [x(a), y(b)])) }));
+      for (const part of DATA.truth) layer.append(svg("path", { class: "truth", d: path(placed(part)) }));
     for (const { k, values } of shownBaselines()) {
-      const ordered = [...values].sort((a, b) => a[0] - b[0]).map((row) => [x(row[0]), y(row[1])]);
-      inside.append(svg("path", { class: `thread b${k % 4}`, d: path(ordered) }), ...ordered.map(([px, py]) => baselineMark(k, px, py)));
-    }
-    const now = svg("g", { class: currentFrame() ? "faded" : "" });
-    now.append(svg("path", { class: "front", d: path(this.curve().map(({ values }) => [x(values[0]), y(values[1])])) }));
-    state.front.values.forEach((row, r) => now.append(dot(x(row[0]), y(row[1]), 2.6, state.front.best[r] ? "point" : "point hollow")));
-    inside.append(now);
-    const frame = currentFrame();
-    if (frame) {
-      const points = [...frame.losses].sort((a, b) => a[0] - b[0]).map((row) => [x(row[0]), y(row[1])]);
-      inside.append(svg("path", { class: "then-line", d: path(points) }), ...points.map(([px, py]) => dot(px, py, 3.4, "then")));
+      const points = placed([...values].sort((a, b) => a[0] - b[0]));
+      layer.append(svg("path", { class: `thread b${k % 4}`, d: path(points) }));
+      layer.append(...points.map((at) => baselineMark(k, ...at)));
     }
   },
 
-  rayLine(layer, ray, dx, dy, x, y, kind) {
+  /** The front as it is, and as it was at the epoch that is looked at. */
+  front(layer, box, { x, y }) {
+    const placed = (row) => [x(row[0]), y(row[1])];
+    const frame = currentFrame();
+    const now = svg("g", { class: frame ? "faded" : "" });
+    now.append(svg("path", { class: "front", d: path(this.curve().map(({ values }) => placed(values))) }));
+    const size = box.width < 500 ? 1.9 : 2.6;
+    state.front.values.forEach((row, r) =>
+      now.append(dot(...placed(row), size, state.front.best[r] ? "point" : "point hollow")),
+    );
+    layer.append(now);
+    if (!frame) return;
+    const then = [...frame.losses].sort((a, b) => a[0] - b[0]).map(placed);
+    layer.append(svg("path", { class: "then-line", d: path(then) }), ...then.map((at) => dot(...at, 3.4, "then")));
+  },
+
+  rayLine(layer, ray, { dx, dy, x, y }, kind) {
     if (DATA.convention === "weights" || dx[0] > 0 || dy[0] > 0) return;
     const along = DATA.convention === "inverse" ? [ray[1], ray[0]] : ray; // 1 / r is parallel to (r_2, r_1)
     const reach = Math.min(along[0] > 0 ? dx[1] / along[0] : Infinity, along[1] > 0 ? dy[1] / along[1] : Infinity);
@@ -76,10 +110,10 @@ const plane = {
   },
 
   mark(layer, box) {
-    const { dx, dy, x, y } = this.axes(box);
+    const { x, y } = this.axes(box);
     const inside = svg("g", { "clip-path": "url(#inside)" });
     layer.append(inside);
-    this.rayLine(inside, state.ray, dx, dy, x, y, "ray now");
+    this.rayLine(inside, state.ray, this.axes(box), "ray now");
     const [px, py] = [x(state.values[0]), y(state.values[1])];
     inside.append(svg("path", { class: "guide", d: `M${px} ${box.bottom}V${py}H${box.left}` }));
     state.pins.forEach((pin, k) => layer.append(badge(x(pin.values[0]), y(pin.values[1]), pinName(k))));

@@ -30,7 +30,9 @@ function searchSurface(surface, rays, minimise, limits) {
     return { ray, values, excess: excess(values, limits) };
   };
   const better = (a, b) =>
-    a.excess !== b.excess && (a.excess > 0 || b.excess > 0) ? a.excess < b.excess : a.values[minimise] < b.values[minimise];
+    a.excess !== b.excess && (a.excess > 0 || b.excess > 0)
+      ? a.excess < b.excess
+      : a.values[minimise] < b.values[minimise];
   let best = rays.map(judged).reduce((kept, next) => (better(next, kept) ? next : kept));
   for (let step = 0, reach = 0.5; step < 22; step++, reach *= 0.66) {
     const centre = best.ray;

@@ -6,7 +6,8 @@ const sharing = {
     byId("take-buttons").append(
       button("copy-python", "Copy Python", (event) => this.copy(event.target, this.python())),
       button("copy-link", "Copy link", (event) => this.copy(event.target, this.link())),
-      ...(backend.model ? [el("a", { class: "button", id: "download", download: "" }, "Download model")] : []));
+      ...(backend.model ? [el("a", { class: "button", id: "download", download: "" }, "Download model")] : []),
+    );
     watch("ray", () => this.follow());
     for (const event of ["settled", "pins"]) watch(event, () => this.remember());
     window.addEventListener("hashchange", () => this.read() && goTo(this.read().ray, { settled: true }));
@@ -30,7 +31,8 @@ const sharing = {
 
   hash() {
     const pinned = state.pins.map((pin) => rayCode(pin.ray)).join(";");
-    return `#ray=${rayCode(state.ray)}${pinned ? `&pins=${pinned}` : ""}${state.view === Object.keys(VIEWS)[0] ? "" : `&view=${state.view}`}`;
+    const view = state.view === Object.keys(VIEWS)[0] ? "" : `&view=${state.view}`;
+    return `#ray=${rayCode(state.ray)}${pinned ? `&pins=${pinned}` : ""}${view}`;
   },
 
   link() {

@@ -48,8 +48,7 @@ function fromTriangle(x, y) {
 
 const near = (a, b, within = 1e-6) => a.every((value, j) => Math.abs(value - b[j]) < within);
 
-const rayText = (ray, digits = 2) =>
-  DATA.objectives.map((name, j) => `${name} ${ray[j].toFixed(digits)}`).join(", ");
+const rayText = (ray, digits = 2) => DATA.objectives.map((name, j) => `${name} ${ray[j].toFixed(digits)}`).join(", ");
 
 /** A ray in as few digits as tell it apart, such as 0.3125,0.6875. */
 const rayCode = (ray) => ray.map((value) => String(Number(value.toFixed(5)))).join(",");

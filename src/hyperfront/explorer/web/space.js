@@ -1,5 +1,12 @@
 // Three objectives: the front as a surface in space, which can be turned.
 
+const SQUARE = [
+  [-0.5, -0.5],
+  [0.5, -0.5],
+  [0.5, 0.5],
+  [-0.5, 0.5],
+];
+
 const space = {
   label: "3-D",
   margins: { left: 8, right: 8, top: 8, bottom: 8 },
@@ -40,7 +47,8 @@ const space = {
     const size = Math.min(box.right - box.left, (box.bottom - box.top) * 1.12) * 0.53;
     const centre = [(box.left + box.right) / 2, (box.top + box.bottom) / 2];
     const [cy, sy, cp, sp] = [Math.cos(this.yaw), Math.sin(this.yaw), Math.cos(this.pitch), Math.sin(this.pitch)];
-    const unit = (row) => row.slice(0, 3).map((value, j) => (value - domains[j][0]) / (domains[j][1] - domains[j][0]) - 0.5);
+    const unit = (row) =>
+      row.slice(0, 3).map((value, j) => (value - domains[j][0]) / (domains[j][1] - domains[j][0]) - 0.5);
     const turned = ([u, v, w]) => {
       const across = u * sy - v * cy;
       const towards = u * cy + v * sy;
@@ -103,8 +111,16 @@ const space = {
         return place;
       };
       const back = depth(on(-0.5, 0, 0)) < depth(on(0.5, 0, 0)) ? -0.5 : 0.5;
-      layer.append(svg("path", { class: "wall", d: `${path([on(back, -0.5, -0.5), on(back, 0.5, -0.5), on(back, 0.5, 0.5), on(back, -0.5, 0.5)].map(turned))}Z` }));
-      for (const [other, place] of [[b, (u, t) => on(back, u, t)], [c, (u, t) => on(back, t, u)]])
+      layer.append(
+        svg("path", {
+          class: "wall",
+          d: `${path(SQUARE.map(([u, v]) => turned(on(back, u, v))))}Z`,
+        }),
+      );
+      for (const [other, place] of [
+        [b, (u, t) => on(back, u, t)],
+        [c, (u, t) => on(back, t, u)],
+      ])
         for (const value of ticks(domains[other], 6)) {
           const u = (value - domains[other][0]) / (domains[other][1] - domains[other][0]) - 0.5;
           const ends = corners.map((t) => turned(place(u, t)));

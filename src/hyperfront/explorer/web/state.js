@@ -71,7 +71,7 @@ function arrive(values) {
   state.values = values;
   state.certainty = "exact";
   changed("ray");
-  announce(`Measured. ${DATA.objectives.map((name, j) => `${name} ${show(values[j])}`).join(", ")}`);
+  announce(`Measured. ${lossText(values)}`);
 }
 
 /** Go to a ray: while it is dragged, values are interpolated; once it is settled, they are measured. */
@@ -94,7 +94,7 @@ function settle() {
     state.certainty = "measuring";
     changed("ray");
     measureNow(state.ray);
-  } else announce(`Interpolated. ${DATA.objectives.map((name, j) => `${name} ${show(state.values[j])}`).join(", ")}`);
+  } else announce(`Interpolated. ${lossText(state.values)}`);
 }
 
 let resting = null;

@@ -46,7 +46,7 @@ class Surface {
   }
 }
 
-/** Gaussian elimination with pivoting, for several right-hand sides; a pivot of zero (rays that coincide) is left out. */
+/** Gaussian elimination with pivoting, for several right-hand sides; what rays that coincide add is left out. */
 function solve(matrix, sides) {
   const n = matrix.length;
   const rows = matrix.map((row, i) => Float64Array.from([...row, ...sides[i]]));

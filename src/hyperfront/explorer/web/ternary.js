@@ -38,7 +38,9 @@ const ternary = {
       const [u, v] = toTriangle(ray);
       return [x(u), y(v)];
     };
-    const values = [...this.cells(), ...state.front.values.map((row) => ({ values: row }))].map((cell) => cell.values[this.column]);
+    const values = [...this.cells(), ...state.front.values.map((row) => ({ values: row }))].map(
+      (cell) => cell.values[this.column],
+    );
     const [low, high] = [Math.min(...values), Math.max(...values)];
     const colour = (value) => viridis(1 - (value - low) / (high - low || 1));
     const heat = svg("g", { class: "heat" });
@@ -52,14 +54,28 @@ const ternary = {
         const [px, py] = at(ray);
         layer.append(dot(px, py, 1.5, "seed"));
       }
-    const names = [["middle", 0, -10], ["start", -4, 20], ["end", 4, 20]];
+    const names = [
+      ["middle", 0, -10],
+      ["start", -4, 20],
+      ["end", 4, 20],
+    ];
     DATA.objectives.forEach((name, j) => {
       const [anchor, dx, dy] = names[j];
-      layer.append(svg("text", { class: "axis", x: x(CORNERS[j][0]) + dx, y: y(CORNERS[j][1]) + dy, "text-anchor": anchor }, name));
+      layer.append(
+        svg("text", { class: "axis", x: x(CORNERS[j][0]) + dx, y: y(CORNERS[j][1]) + dy, "text-anchor": anchor }, name),
+      );
     });
     const bar = { x: x0 + room + 14, y: box.top + 0.1 * room * HEIGHT, height: 0.7 * room * HEIGHT };
     for (let k = 0; k < 40; k++)
-      layer.append(svg("rect", { x: bar.x, y: bar.y + (k / 40) * bar.height, width: 9, height: bar.height / 40 + 0.6, fill: viridis(k / 39) }));
+      layer.append(
+        svg("rect", {
+          x: bar.x,
+          y: bar.y + (k / 40) * bar.height,
+          width: 9,
+          height: bar.height / 40 + 0.6,
+          fill: viridis(k / 39),
+        }),
+      );
     const end = (value, at) => svg("text", { class: "tick", x: bar.x + 14, y: at, dy: "0.35em" }, show(value, 3));
     layer.append(end(high, bar.y + 5), end(low, bar.y + bar.height - 4));
   },

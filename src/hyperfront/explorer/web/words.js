@@ -4,6 +4,10 @@ const DATA = JSON.parse(document.getElementById("data").textContent);
 const M = DATA.objectives.length;
 const COLUMNS = [...DATA.objectives, ...DATA.scores]; // everything that a ray has a value of
 
+/** Losses as words: "left 0.41, right 0.35". */
+const lossText = (values, digits = 4) =>
+  DATA.objectives.map((name, j) => `${name} ${show(values[j], digits)}`).join(", ");
+
 const byId = (id) => document.getElementById(id);
 
 function build(node, attributes, children) {
