@@ -369,6 +369,12 @@ CONTRAST = """() => {
 }"""
 
 
+OUTSIDE = """() => [...document.querySelectorAll("#plot text")].filter((node) => {
+  const box = node.getBoundingClientRect();
+  return box.left < 0 || box.right > innerWidth;
+}).map((node) => node.textContent)"""
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_all_text_can_be_read_by_day_and_by_night(chromium, explorations, scheme):
     for m in (2, 3, 7):
@@ -390,13 +396,7 @@ def test_a_phone_has_everything_in_one_column_and_nothing_beside_it(chromium, ex
             if view:
                 view.tap()
             assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-            inside = page.evaluate(
-                """() => [...document.querySelectorAll("#plot text")].every((node) => {
-                  const box = node.getBoundingClientRect();
-                  return box.left >= 0 && box.right <= innerWidth;
-                })"""
-            )
-            assert inside
+            assert page.evaluate(OUTSIDE) == []
         tops = page.evaluate(
             "['front','tradeoff','samples','limits'].map((id) => byId(id).getBoundingClientRect().top)"
         )
@@ -499,4 +499,7 @@ def test_real_data_are_shown_and_follow_the_handle(chromium, tmp_path, name, arg
         page.evaluate(f"goTo(dasDennis({problem.m}, 1)[0])")
         page.wait_for_function("(before) => JSON.stringify(state.predictions) !== before", arg=before)
         assert page.locator(".compare .predicted").count() == 3
+        page.set_viewport_size(PHONE)
+        page.wait_for_function("() => frontView.root.clientWidth < 360")
+        assert page.evaluate(OUTSIDE) == []
     exploration.close()

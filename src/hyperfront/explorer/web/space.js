@@ -7,6 +7,13 @@ const SQUARE = [
   [-0.5, 0.5],
 ];
 
+/** A point of the cube: t along an axis, u and v along the two after it. */
+function along(axis, t, u, v) {
+  const point = [0, 0, 0];
+  [point[axis], point[(axis + 1) % 3], point[(axis + 2) % 3]] = [t, u, v];
+  return point;
+}
+
 const space = {
   label: "3-D",
   margins: { left: 8, right: 8, top: 8, bottom: 8 },
@@ -23,7 +30,7 @@ const space = {
   mesh() {
     if (this.of !== state.surface) {
       this.of = state.surface;
-      const parts = 18;
+      const parts = 14; // as fine as the grid that is measured
       const index = new Map();
       this.vertices = dasDennis(3, parts).map((ray, k) => {
         index.set(ray.map((value) => Math.round(value * parts)).join(), k);
@@ -59,7 +66,8 @@ const space = {
 
   base(layer, box) {
     const { domains, unit, turned, at } = this.projection(box);
-    this.frame(layer, domains, turned);
+    this.walls(layer, domains, turned);
+    this.scales(layer, domains, turned, box.width);
     const truth = showing("truth") ? DATA.truth.flat() : [];
     for (const row of truth) {
       const [x, y] = at(row);
@@ -99,64 +107,51 @@ const space = {
     return svg("line", { class: kind, x1, y1, x2, y2 });
   },
 
-  /** The three walls behind the front, with ticks along the edges that are nearest to the eye. */
-  frame(layer, domains, turned) {
-    const corners = [-0.5, 0.5];
-    const depth = (point) => turned(point)[2];
+  /** The three walls behind the front, with their grid. */
+  walls(layer, domains, turned) {
     for (let axis = 0; axis < 3; axis++) {
-      const [b, c] = [(axis + 1) % 3, (axis + 2) % 3];
-      const on = (side, u, v) => {
-        const place = [0, 0, 0];
-        [place[axis], place[b], place[c]] = [side, u, v];
-        return place;
-      };
-      const back = depth(on(-0.5, 0, 0)) < depth(on(0.5, 0, 0)) ? -0.5 : 0.5;
+      const depth = (side) => turned(along(axis, side, 0, 0))[2];
+      const back = depth(-0.5) < depth(0.5) ? -0.5 : 0.5;
       layer.append(
-        svg("path", {
-          class: "wall",
-          d: `${path(SQUARE.map(([u, v]) => turned(on(back, u, v))))}Z`,
-        }),
+        svg("path", { class: "wall", d: `${path(SQUARE.map(([u, v]) => turned(along(axis, back, u, v))))}Z` }),
       );
-      for (const [other, place] of [
-        [b, (u, t) => on(back, u, t)],
-        [c, (u, t) => on(back, t, u)],
-      ])
+      for (const second of [false, true]) {
+        const other = (axis + (second ? 2 : 1)) % 3;
         for (const value of ticks(domains[other], 6)) {
-          const u = (value - domains[other][0]) / (domains[other][1] - domains[other][0]) - 0.5;
-          const ends = corners.map((t) => turned(place(u, t)));
-          layer.append(svg("line", { class: "grid", x1: ends[0][0], y1: ends[0][1], x2: ends[1][0], y2: ends[1][1] }));
+          const at = (value - domains[other][0]) / (domains[other][1] - domains[other][0]) - 0.5;
+          const ends = [-0.5, 0.5].map((t) => turned(second ? along(axis, back, t, at) : along(axis, back, at, t)));
+          layer.append(svg("path", { class: "grid", d: path(ends) }));
         }
+      }
     }
+  },
+
+  /** Numbers and names along the outermost edges on the screen, where they hide nothing. */
+  scales(layer, domains, turned, width) {
+    const middle = turned([0, 0, 0]);
     for (let axis = 0; axis < 3; axis++) {
-      const [b, c] = [(axis + 1) % 3, (axis + 2) % 3];
-      const on = (t, u, v) => {
-        const place = [0, 0, 0];
-        [place[axis], place[b], place[c]] = [t, u, v];
-        return place;
-      };
-      // of the four edges along the axis, the outermost one on the screen: numbers there hide nothing
-      const edges = corners.flatMap((u) => corners.map((v) => [u, v]));
-      const middle = turned([0, 0, 0]);
+      const upright = axis === 2;
       const outer = ([u, v]) => {
-        const [x, y] = turned(on(0, u, v));
-        return axis === 2 ? -(x - middle[0]) : y - middle[1];
+        const [x, y] = turned(along(axis, 0, u, v));
+        return upright ? middle[0] - x : y - middle[1];
       };
-      const [u, v] = edges.reduce((best, next) => (outer(next) > outer(best) ? next : best));
+      const [u, v] = SQUARE.reduce((best, next) => (outer(next) > outer(best) ? next : best));
+      const leftwards = upright || turned(along(axis, 0, u, v))[0] < middle[0];
+      const away = upright ? [-1, 0] : [leftwards ? -0.75 : 0.75, 0.66];
+      const text = (t, far, kind, words) => {
+        const [x, y] = turned(along(axis, t, u, v)).map((value, k) => value + far * (away[k] || 0));
+        const length = words.length * (kind === "axis" ? 7.6 : 6.4);
+        const kept = leftwards ? Math.max(x, length + 2) : Math.min(x, width - length - 2);
+        layer.append(
+          svg("text", { class: kind, x: kept, y, dy: "0.35em", "text-anchor": leftwards ? "end" : "start" }, words),
+        );
+      };
       const list = ticks(domains[axis], 6);
-      const push = (t, far) => {
-        const [x, y] = turned(on(t, u, v));
-        const away = axis === 2 ? [-1, 0] : [Math.sign(x - middle[0]) * 0.75, 0.66];
-        return [x + far * away[0], y + far * away[1]];
-      };
-      const anchor = axis === 2 ? "end" : turned(on(0, u, v))[0] < middle[0] ? "end" : "start";
       for (const value of list) {
         const t = (value - domains[axis][0]) / (domains[axis][1] - domains[axis][0]) - 0.5;
-        if (Math.abs(t) > 0.45) continue; // two axes meet there, and so would their numbers
-        const [x, y] = push(t, 9);
-        layer.append(svg("text", { class: "tick", x, y, dy: "0.35em", "text-anchor": anchor }, tickText(value, list)));
+        if (Math.abs(t) < 0.45) text(t, 9, "tick", tickText(value, list)); // at the ends two axes meet
       }
-      const [x, y] = push(0, 46);
-      layer.append(svg("text", { class: "axis", x, y, dy: "0.35em", "text-anchor": anchor }, DATA.objectives[axis]));
+      text(upright ? 0.58 : 0, upright ? -8 : 46, "axis", DATA.objectives[axis]);
     }
   },
 
