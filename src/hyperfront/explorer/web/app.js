@@ -1,7 +1,8 @@
 // The page begins.
 
 function start() {
-  byId("title").textContent = [...new Set([DATA.name, DATA.problem])].filter(Boolean).join(" · ");
+  const named = !DATA.problem || DATA.name.includes(DATA.problem);
+  byId("title").textContent = named ? DATA.name : `${DATA.name} · ${DATA.problem}`;
   byId("facts").textContent = [`${M} objectives`, ...DATA.facts, DATA.data, DATA.live ? null : "static page: sampled"]
     .filter(Boolean)
     .join(" · ");

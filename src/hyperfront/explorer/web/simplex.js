@@ -51,7 +51,7 @@ const near = (a, b, within = 1e-6) => a.every((value, j) => Math.abs(value - b[j
 const rayText = (ray, digits = 2) => DATA.objectives.map((name, j) => `${name} ${ray[j].toFixed(digits)}`).join(", ");
 
 /** A ray in as few digits as tell it apart, such as 0.3125,0.6875. */
-const rayCode = (ray) => ray.map((value) => String(Number(value.toFixed(5)))).join(",");
+const rayCode = (ray) => ray.map((value) => String(Number(value.toFixed(6)))).join(",");
 
 function parseRay(text) {
   const numbers = (text || "").split(",").map(Number);
