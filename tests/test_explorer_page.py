@@ -240,6 +240,10 @@ def test_pins_are_compared_and_travel_in_the_link(chromium, explorations):
         assert left[0] < left[2] < left[1]  # A is the one with the best left
         assert table.locator("tr", has_text="left loss").locator(".best").all_inner_texts() == [f"{left[0]}"]
         assert page.locator(".badge").all_text_contents() == ["A", "B"]
+        for scrolled in (0, 300, 10_000):  # the handle stays in sight, and covers nothing
+            page.evaluate(f"scrollTo(0, {scrolled})")
+            edges = page.evaluate("['take', 'pins'].map((id) => byId(id).getBoundingClientRect())")
+            assert edges[0]["bottom"] < edges[1]["top"]
         page.locator("#copy-link").click()
         link = page.evaluate("navigator.clipboard.readText()")
         pinned, ray = page.evaluate("state.pins.map((pin) => pin.ray)"), ray_of(page)

@@ -61,8 +61,8 @@ const twoEnds = {
       el(
         "div",
         { class: "row small" },
-        el("span", {}, `← better ${DATA.objectives[0]}`),
-        el("span", {}, `better ${DATA.objectives[1]} →`),
+        el("span", {}, `← better ${shortened(DATA.objectives[0], 24)}`),
+        el("span", {}, `better ${shortened(DATA.objectives[1], 24)} →`),
       ),
     );
   },
@@ -113,9 +113,13 @@ const triangle = {
       { class: "triangle", viewBox: `0 0 ${this.size + 2 * this.edge} ${this.size * HEIGHT + 2 * this.edge}` },
       svg("path", { class: "field", d: `${path(CORNERS.map(at))}Z` }),
       lines,
-      DATA.objectives.map((name, j) => {
-        const [x, y] = at(CORNERS[j]);
-        return svg("text", { class: "axis", x: x + names[j][1], y: y + names[j][2], "text-anchor": names[j][0] }, name);
+      CORNERS.map((corner, j) => {
+        const [x, y] = at(corner);
+        return svg(
+          "text",
+          { class: "axis", x: x + names[j][1], y: y + names[j][2], "text-anchor": names[j][0] },
+          shortened(SHORT[j], j ? 16 : 40),
+        );
       }),
       this.knob,
     );

@@ -20,7 +20,7 @@ const parallel = {
       const column = rows.map((row) => row[c]).filter(Number.isFinite);
       const [low, high] = [Math.min(...column), Math.max(...column)];
       const x = COLUMNS.length > 1 ? box.left + (c / (COLUMNS.length - 1)) * (box.right - box.left) : box.left;
-      return { name, low, high, x, y: scale([low, high], [box.bottom, box.top]) };
+      return { name: SHORT[c] ?? name, low, high, x, y: scale([low, high], [box.bottom, box.top]) };
     });
   },
 
@@ -107,5 +107,3 @@ const parallel = {
     return state.front.rays[best];
   },
 };
-
-const shortened = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);

@@ -49,7 +49,9 @@ const plane = {
     const below = `translate(${(box.left + box.right) / 2} ${box.bottom + 38})`;
     const beside = `translate(14 ${(box.top + box.bottom) / 2}) rotate(-90)`;
     [below, beside].forEach((transform, j) =>
-      layer.append(svg("text", { class: "axis", transform, "text-anchor": "middle" }, `${DATA.objectives[j]} loss`)),
+      layer.append(
+        svg("text", { class: "axis", transform, "text-anchor": "middle" }, `${shortened(DATA.objectives[j], 30)} loss`),
+      ),
     );
   },
 

@@ -54,7 +54,7 @@ const readout = {
             el(
               "tr",
               {},
-              el("th", { scope: "row", title: DATA.objectives[j] }, DATA.objectives[j]),
+              el("th", { scope: "row", title: DATA.objectives[j] }, el("span", { class: "name" }, SHORT[j])),
               el("td", { class: "right" }, row.entry),
               el("td", { class: "control" }, row.control),
               row.value,

@@ -151,7 +151,7 @@ const space = {
         const t = (value - domains[axis][0]) / (domains[axis][1] - domains[axis][0]) - 0.5;
         if (Math.abs(t) < 0.45) text(t, 9, "tick", tickText(value, list)); // at the ends two axes meet
       }
-      text(upright ? 0.58 : 0, upright ? -8 : 46, "axis", DATA.objectives[axis]);
+      text(upright ? 0.58 : 0, upright ? -8 : 46, "axis", shortened(SHORT[axis], Math.floor(width / 18)));
     }
   },
 

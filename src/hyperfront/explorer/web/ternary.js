@@ -59,10 +59,14 @@ const ternary = {
       ["start", -4, 20],
       ["end", 4, 20],
     ];
-    DATA.objectives.forEach((name, j) => {
+    SHORT.forEach((_, j) => {
       const [anchor, dx, dy] = names[j];
       layer.append(
-        svg("text", { class: "axis", x: x(CORNERS[j][0]) + dx, y: y(CORNERS[j][1]) + dy, "text-anchor": anchor }, name),
+        svg(
+          "text",
+          { class: "axis", x: x(CORNERS[j][0]) + dx, y: y(CORNERS[j][1]) + dy, "text-anchor": anchor },
+          shortened(SHORT[j], Math.floor(room / 16)),
+        ),
       );
     });
     const bar = { x: x0 + room + 14, y: box.top + 0.1 * room * HEIGHT, height: 0.7 * room * HEIGHT };

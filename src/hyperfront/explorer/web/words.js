@@ -28,6 +28,15 @@ const el = (tag, attributes, ...children) => build(document.createElement(tag), 
 const svg = (tag, attributes, ...children) =>
   build(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 
+/** Names of the objectives without the words that all of them begin or end with, for where there is little room. */
+const SHORT = (() => {
+  const words = DATA.objectives.map((name) => name.split(" "));
+  const same = (k) => words.every((list) => list.length > 1 && list.at(k) === words[0].at(k));
+  while (same(0)) words.forEach((list) => list.shift());
+  while (same(-1)) words.forEach((list) => list.pop());
+  return words.map((list) => list.join(" "));
+})();
+
 /** A number to about four digits, with a true minus sign. */
 function show(value, digits = 4) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
@@ -69,6 +78,9 @@ function latest(work) {
     }
   };
 }
+
+/** A name in at most so many letters. */
+const shortened = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
 const range = (count) => Array.from({ length: count }, (_, index) => index);
 const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
