@@ -175,6 +175,22 @@ def test_the_plain_model_is_the_one_at_the_ray(m, tmp_path):
     torch.testing.assert_close(net(x), model.at(ray)(x), rtol=0, atol=0)
 
 
+def test_a_run_without_a_folder_and_a_file_without_a_run_are_explored_too(own, tmp_path):
+    model = hf.wrap(explored.network(), own.model.objectives, hidden=12)
+    run = hf.fit(model, explored.regression(), epochs=1, batch_size=80, callbacks=[], validation_rays=2)
+    from_memory = hf.explore(run, explored.regression())
+    file = own.folder.best
+    from_file = hf.explore(file, explored.regression(), target=explored.network())
+    for exploration, loads, net in (
+        (from_memory, "run.model", run.model.at([0.3, 0.7])),
+        (from_file, f'hf.load("{file}", target=YourModule())', own.model.at([0.3, 0.7])),
+    ):
+        assert exploration.words["python"] == loads
+        x, _ = exploration.session.samples.batch
+        outputs = torch.tensor(exploration.session.predict([0.3, 0.7]))[:, 0]
+        torch.testing.assert_close(outputs, net(x), atol=6e-5, rtol=0)
+
+
 # ---- sample inputs ---------------------------------------------------------------------------------------------------
 
 
