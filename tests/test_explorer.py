@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -113,6 +114,24 @@ def test_a_front_that_is_interrupted_goes_on_where_it_was(tmp_path):
     again = hf.explore(folder).session
     assert len(again.front) == 9 + 11
     assert len(dense.missing(again.front)) == len(dense.missing(hf.Front.load(folder / "front.json"))) - 11
+
+
+def test_what_was_measured_beside_is_kept_when_it_is_stopped(tmp_path, monkeypatch):
+    folder = explored.toy(tmp_path / "run", "vlmop2")
+    session = hf.explore(folder).session
+    enough, measure = threading.Event(), session.measure
+
+    def slowly(rays):
+        if len(session.front) == 9 + 6:
+            enough.set()
+            time.sleep(5)  # longer than anybody waits
+        return measure(rays)
+
+    monkeypatch.setattr(session, "measure", slowly)
+    session.refine_beside()
+    assert enough.wait(timeout=30)
+    session.stop()
+    assert len(hf.explore(folder).session.front) == 9 + 6
 
 
 # ---- answers ---------------------------------------------------------------------------------------------------------

@@ -52,6 +52,7 @@ class Session:
         self.samples = make_samples(problem, self.split, data_dir)
         self._predicting, self._measuring, self._refining = threading.Lock(), threading.Lock(), threading.Lock()
         self._stopped = threading.Event()
+        self._beside: threading.Thread | None = None
         self.seconds = 0.0
         """How long it takes to measure one ray."""
         known = dense.stored(folder) if folder else None
@@ -109,12 +110,17 @@ class Session:
                 self._store()
 
     def refine_beside(self) -> None:
-        """:meth:`refine` in a thread of its own."""
-        threading.Thread(target=self.refine, name="hyperfront-refine", daemon=True).start()
+        """:meth:`refine` in a thread of its own, until :meth:`stop`."""
+        self._beside = threading.Thread(target=self.refine, name="hyperfront-refine", daemon=True)
+        self._beside.start()
 
     def stop(self) -> None:
-        """End :meth:`refine` after the ray it is at."""
+        """End :meth:`refine` after the ray it is at; what was measured is kept, even if that ray takes long."""
         self._stopped.set()
+        if self._beside:
+            self._beside.join(timeout=3)
+            if self._beside.is_alive():
+                self._store()
 
     def _store(self) -> None:
         if self.folder and self._checkpoint:
