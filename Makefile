@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check browser bench clean
 
 demo: $(READY)
 	$(BIN)/hyperfront demo
@@ -16,6 +16,10 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyrefly check --summarize-errors
+
+# The explorer is tested in Debian's Chromium; without it those tests are skipped, and say so.
+browser:
+	command -v chromium >/dev/null || (apt-get update -q && apt-get install -y -q --no-install-recommends chromium)
 
 bench: $(READY)
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done

@@ -13,7 +13,8 @@ PACKAGE = Path(__file__).parents[1] / "src" / "hyperfront"
 # From the ground up: a module imports, at module level, only from what stands before it.
 ORDER = """
     errors kernels preferences metrics batches roles assemblies target hypernets checkpoint model solvers measures
-    sources problem selection front alignment data problems runs training experiments plots cli
+    sources problem selection front alignment data problems runs training baselines experiments plots export serve
+    explorer cli
 """.split()  # noqa: SIM905 (easier to read)
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
@@ -62,6 +63,8 @@ def test_importing_the_package_needs_only_torch_numpy_and_safetensors():
         "pooch",
         "h5py",
         "PIL",
+        "fastapi",
+        "uvicorn",
     }
 
 

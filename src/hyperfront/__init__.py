@@ -9,13 +9,14 @@ Two words carry everything:
 or :func:`analytic` states the objectives. :func:`fit` trains with a solver (:class:`EPO`, :class:`LS` and seven more,
 or any scalarisation through :func:`lift`; :func:`chain` adds normalisation and the like) on rays drawn from preferences
 (:class:`Dirichlet`). :func:`evaluate` measures a :class:`Front`, :meth:`Front.select` finds the ray of an operating
-point, and ``model.at(ray)`` is a plain module.
+point, and ``model.at(ray)`` is a plain module. :func:`explore` shows all of it on a page.
 
 Shapes are one contract everywhere: ``m`` objectives, ``R`` rays, ``B`` rows, ``n`` generated weights; rays first.
 """
 
 from hyperfront.alignment import align
 from hyperfront.errors import HyperfrontError
+from hyperfront.explorer import explore
 from hyperfront.front import Front, evaluate
 from hyperfront.measures import Gathered, SetLoss
 from hyperfront.model import ParetoModel, wrap
@@ -70,6 +71,7 @@ __all__ = [
     "chain",
     "das_dennis",
     "evaluate",
+    "explore",
     "fit",
     "lift",
     "load",

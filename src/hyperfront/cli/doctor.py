@@ -29,6 +29,8 @@ _PARTS = {  # import name: (what for, what to install)
     "h5py": ("data: NYUv2, official file (optional)", "hyperfront[data]"),
     "PIL": ("data: NYUv2, images (optional)", "hyperfront[data]"),
     "tensorboard": ("TensorBoard logs (optional)", "hyperfront[log]"),
+    "fastapi": ("explorer (optional)", "hyperfront[explore]"),
+    "uvicorn": ("explorer (optional)", "hyperfront[explore]"),
 }
 
 

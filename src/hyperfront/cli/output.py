@@ -94,6 +94,7 @@ def list_files(folder: RunFolder) -> None:
         "evolution.html": "how it got there, epoch by epoch",
         "evolution.png": "the same as a picture",
         "front.json": "rays, losses and scores",
+        "explorer.json": "the dense front of `hyperfront explore`",
         "last.safetensors": "the model and the state of its training",
         "best.safetensors": "the model at its best validation hypervolume",
         "metrics.jsonl": "one line for each epoch",

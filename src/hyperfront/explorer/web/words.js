@@ -1,0 +1,86 @@
+// Elements, numbers and announcements: the small change of all other files.
+
+const DATA = JSON.parse(document.getElementById("data").textContent);
+const M = DATA.objectives.length;
+const COLUMNS = [...DATA.objectives, ...DATA.scores]; // everything that a ray has a value of
+
+/** Losses as words: "left 0.41, right 0.35". */
+const lossText = (values, digits = 4) =>
+  DATA.objectives.map((name, j) => `${name} ${show(values[j], digits)}`).join(", ");
+
+const byId = (id) => document.getElementById(id);
+
+function build(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (name === "value") node.value = value;
+    else node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return node;
+}
+
+/** An HTML element; children are nodes or texts, never markup. */
+const el = (tag, attributes, ...children) => build(document.createElement(tag), attributes, children);
+
+/** The same in SVG. */
+const svg = (tag, attributes, ...children) =>
+  build(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+
+/** Names of the objectives without the words that all of them begin or end with, for where there is little room. */
+const SHORT = (() => {
+  const words = DATA.objectives.map((name) => name.split(" "));
+  const same = (k) => words.every((list) => list.length > 1 && list.at(k) === words[0].at(k));
+  while (same(0)) words.forEach((list) => list.shift());
+  while (same(-1)) words.forEach((list) => list.pop());
+  return words.map((list) => list.join(" "));
+})();
+
+/** A number to about four digits, with a true minus sign. */
+function show(value, digits = 4) {
+  if (value === null || value === undefined || !Number.isFinite(value)) return "–";
+  const size = Math.abs(value);
+  let text;
+  if (size !== 0 && (size < 1e-3 || size >= 1e5)) text = value.toExponential(digits - 2);
+  else text = value.toFixed(clamp(digits - 1 - Math.floor(Math.log10(size || 1)), 0, 4));
+  return text.replace("-", "−");
+}
+
+const percent = (value) => `${(100 * value).toFixed(value > 0.995 || value < 0.0995 ? 1 : 0)}\u00a0%`;
+
+/** Spoken by screen readers; the same text twice is spoken twice. */
+function announce(text) {
+  const live = byId("live");
+  live.textContent = "";
+  setTimeout(() => (live.textContent = text), 30);
+}
+
+/** Only one call of an asynchronous function at a time; of those that come meanwhile, the last. */
+function latest(work) {
+  let busy = false;
+  let next = null;
+  return async function ask(...given) {
+    if (busy) {
+      next = given;
+      return;
+    }
+    busy = true;
+    try {
+      await work(...given);
+    } finally {
+      busy = false;
+      if (next) {
+        const again = next;
+        next = null;
+        ask(...again);
+      }
+    }
+  };
+}
+
+/** A name in at most so many letters. */
+const shortened = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+
+const range = (count) => Array.from({ length: count }, (_, index) => index);
+const clamp = (value, low, high) => Math.min(high, Math.max(low, value));

@@ -1,0 +1,420 @@
+"""The explorer without a browser: what it measures, predicts, stores, serves and refuses."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import pytest
+import safetensors.torch
+import torch
+
+import hyperfront as hf
+from hyperfront.cli import main
+from hyperfront.explorer import dense, document, page
+from hyperfront.explorer.baselines import read
+from hyperfront.explorer.download import plain_model
+from hyperfront.explorer.session import Session
+from hyperfront.problems import build
+from hyperfront.problems.nyuv2 import depth_of
+from hyperfront.runs import RunFolder
+from tests import explored
+from tests.data import DATA, needs_data
+from tests.test_cli import hyperfront
+
+
+@pytest.fixture(scope="module")
+def fonseca(tmp_path_factory):
+    return explored.toy(tmp_path_factory.mktemp("fonseca") / "run", "fonseca", variables=5)
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    return explored.own(tmp_path_factory.mktemp("own") / "run")
+
+
+@pytest.fixture(scope="module")
+def served(own):
+    """The address of a page about a problem with data."""
+    exploration = hf.explore(own, explored.regression())
+    yield exploration
+    exploration.close()
+
+
+def ask(exploration, path, **more):
+    """Status and content of an answer."""
+    try:
+        with urllib.request.urlopen(urllib.request.Request(exploration.url + path, **more)) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+
+
+# ---- the dense front -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("m", [2, 3, 5, 7, 10])
+def test_the_wanted_rays_reach_every_corner_and_the_middle(m):
+    rays = dense.wanted(m)
+    torch.testing.assert_close(rays.sum(1), torch.ones(len(rays), dtype=torch.float64))
+    assert (torch.cdist(torch.eye(m, dtype=torch.float64), rays).amin(1) < 1e-9).all()
+    assert (rays > 0).all(1).sum() >= 9 * m
+    assert len(rays) <= dense.MOST + 9 * m
+
+
+@pytest.mark.parametrize("m", [2, 3, 7])
+def test_however_few_rays_are_taken_they_are_spread_evenly(m):
+    rays, start = dense.wanted(m), torch.full((1, m), 1 / m, dtype=torch.float64)
+    order = dense.coarse_to_fine(rays, start)
+    for count in (5, 20, 60):
+        taken = torch.cat([start, order[:count]])
+        covering = torch.cdist(rays, taken).amin(1).max()
+        packing = torch.pdist(taken).min()
+        assert covering <= packing + 1e-12  # the farthest-first property
+
+
+def test_the_front_is_measured_once_and_kept_in_the_run_folder(fonseca):
+    first = hf.explore(fonseca).session
+    first.refine()
+    again = hf.explore(fonseca).session
+    assert not len(dense.missing(again.front))
+    torch.testing.assert_close(again.front.losses, hf.evaluate(again.model, again.split, again.front.rays).losses)
+    assert len(again.front.rays) >= len(dense.wanted(2))
+
+
+def test_a_front_of_another_checkpoint_is_not_used(fonseca, tmp_path):
+    hf.explore(fonseca).session.refine()
+    folder = RunFolder(explored.toy(tmp_path / "run", "fonseca", variables=3))
+    (folder.path / dense.FILE).write_text((fonseca / dense.FILE).read_text())
+    front = hf.explore(folder.path).session.front
+    torch.testing.assert_close(front.losses, hf.Front.load(folder.front).losses)
+
+
+def test_a_front_from_before_the_checkpoint_is_not_used(tmp_path):
+    folder = RunFolder(explored.toy(tmp_path / "run", "vlmop2"))
+    later = folder.front.stat().st_mtime + 10
+    os.utime(folder.checkpoint(), (later, later))
+    assert len(hf.explore(folder.path).session.front) == 2  # the corners, measured now
+
+
+def test_a_front_that_is_interrupted_goes_on_where_it_was(tmp_path):
+    folder = explored.toy(tmp_path / "run", "vlmop2")
+    session = hf.explore(folder).session
+    session.refine(lambda done, of: session.stop() if done == 11 else None)
+    again = hf.explore(folder).session
+    assert len(again.front) == 9 + 11
+    assert len(dense.missing(again.front)) == len(dense.missing(hf.Front.load(folder / "front.json"))) - 11
+
+
+def test_what_was_measured_beside_is_kept_when_it_is_stopped(tmp_path, monkeypatch):
+    folder = explored.toy(tmp_path / "run", "vlmop2")
+    session = hf.explore(folder).session
+    enough, measure = threading.Event(), session.measure
+
+    def slowly(rays):
+        if len(session.front) == 9 + 6:
+            enough.set()
+            time.sleep(5)  # longer than anybody waits
+        return measure(rays)
+
+    monkeypatch.setattr(session, "measure", slowly)
+    session.refine_beside()
+    assert enough.wait(timeout=30)
+    session.stop()
+    assert len(hf.explore(folder).session.front) == 9 + 6
+
+
+# ---- answers ---------------------------------------------------------------------------------------------------------
+
+
+def test_measured_is_what_evaluate_measures(own):
+    session = hf.explore(own, explored.regression()).session
+    ray = [0.37, 0.63]
+    again = hf.evaluate(own.model, explored.regression().val, ray)
+    found = session.measure(ray)
+    assert torch.equal(found.losses, again.losses)
+    assert torch.equal(found.scores["sharpness"], again.scores["sharpness"])
+
+
+def test_answers_at_the_same_time_are_those_given_one_by_one(own):
+    session = hf.explore(own, explored.regression()).session
+    rays = [[k / 40, 1 - k / 40] for k in range(41)]
+
+    def answers(ray):
+        return session.predict(ray), session.plain(torch.tensor(ray)), session.measure(ray).losses
+
+    alone = [answers(ray) for ray in rays]
+    together: dict = {}
+
+    def work(part):
+        for k in part:
+            together[k] = answers(rays[k])
+
+    threads = [threading.Thread(target=work, args=(range(start, 41, 4),)) for start in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for k, (predicted, file, losses) in enumerate(alone):
+        assert together[k][:2] == (predicted, file)
+        assert torch.equal(together[k][2], losses)
+
+
+def test_limits_are_kept_by_what_was_measured_and_the_best_is_best(own):
+    session = hf.explore(own, explored.regression()).session
+    session.refine()
+    bound = float(session.front.losses[:, 1].median())
+    found = session.select("left", {"right": ("<=", bound)})
+    assert found.losses[0, 1] <= bound
+    within = session.front.losses[session.front.losses[:, 1] <= bound]
+    assert found.losses[0, 0] <= within[:, 0].min()
+    with pytest.raises(hf.HyperfrontError, match="nearest point has right ="):
+        session.select("left", {"right": ("<=", -1.0)})
+
+
+@pytest.mark.parametrize("m", [2, 3])
+def test_the_plain_model_is_the_one_at_the_ray(m, tmp_path):
+    model = explored.own(tmp_path / "run", m).model
+    ray = torch.full((m,), 1 / m, dtype=torch.float64)
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(plain_model(model, ray))
+    net = explored.network()
+    net.load_state_dict(safetensors.torch.load_file(file))
+    x = torch.randn(5, 4)
+    torch.testing.assert_close(net(x), model.at(ray)(x), rtol=0, atol=0)
+
+
+def test_a_run_without_a_folder_and_a_file_without_a_run_are_explored_too(own, tmp_path):
+    model = hf.wrap(explored.network(), own.model.objectives, hidden=12)
+    run = hf.fit(model, explored.regression(), epochs=1, batch_size=80, callbacks=[], validation_rays=2)
+    from_memory = hf.explore(run, explored.regression())
+    file = own.folder.best
+    from_file = hf.explore(file, explored.regression(), target=explored.network())
+    for exploration, loads, net in (
+        (from_memory, "run.model", run.model.at([0.3, 0.7])),
+        (from_file, f'hf.load("{file}", target=YourModule())', own.model.at([0.3, 0.7])),
+    ):
+        assert exploration.words["python"] == loads
+        x, _ = exploration.session.samples.batch
+        outputs = torch.tensor(exploration.session.predict([0.3, 0.7]))[:, 0]
+        torch.testing.assert_close(outputs, net(x), atol=6e-5, rtol=0)
+
+
+# ---- sample inputs ---------------------------------------------------------------------------------------------------
+
+
+def session_of(name, **arguments):
+    torch.manual_seed(0)
+    problem = build(name, data_dir=DATA, **arguments)
+    model = problem.model(hidden=12)
+    model.record = {**problem.identity, "convention": "inverse"}
+    return Session(model, problem, data_dir=DATA)
+
+
+@needs_data
+@pytest.mark.parametrize(("name", "left", "right"), [("multi-mnist", "9", "9"), ("multi-fashion-mnist", "bag", "9")])
+def test_composites_come_with_the_probabilities_of_the_plain_network(name, left, right):
+    session = session_of(name, rows=300)
+    shown = session.samples.document()
+    (images, *labels) = next(iter(session.split.source.batches(9, torch.device("cpu"))))
+    expected = [logits.softmax(-1) for logits in session.model.at([0.3, 0.7])(images / 255)]
+    for k, heads in enumerate(session.predict([0.3, 0.7])):
+        for side, chances in enumerate(heads):
+            torch.testing.assert_close(torch.tensor(chances), expected[side][k], atol=6e-5, rtol=0)
+            assert shown["items"][k]["truth"][side] == labels[side][k]
+    assert [left in shown["heads"][0]["classes"], right in shown["heads"][1]["classes"]] == [True, True]
+
+
+@needs_data
+@pytest.mark.parametrize(("name", "column", "code"), [("adult", "sex", "Female"), ("default", "SEX", "2")])
+def test_people_are_shown_as_in_the_file_and_the_gaps_are_those_of_the_front(name, column, code):
+    session = session_of(name, rows=2000)
+    shown, ray = session.samples.document(), [0.5, 0.3, 0.2]
+    predicted, front = session.predict(ray), session.measure(ray)
+    for person in shown["items"]:
+        assert (person["fields"][column] == code) == (person["group"] == 0)
+    women, men = predicted["groups"]
+    for score, rate in (("fpr_gap", "false positives"), ("fnr_gap", "false negatives")):
+        assert abs(women[rate] - men[rate]) == pytest.approx(float(front.scores[score]), abs=2e-4)
+    for loss, rate in ((1, "mean probability, label no"), (2, "mean probability, label yes")):
+        assert abs(women[rate] - men[rate]) == pytest.approx(float(front.losses[0, loss]), abs=2e-4)
+    numbers, categories, labels, _ = session.samples.whole
+    rows = session.samples.shown
+    logits = session.model.at(ray)(numbers[rows], categories[rows])
+    torch.testing.assert_close(torch.tensor(predicted["probabilities"]), logits.sigmoid(), atol=6e-5, rtol=0)
+    assert [person["truth"] for person in shown["items"]] == labels[rows].tolist()
+
+
+@needs_data
+def test_scenes_come_with_classes_and_depth_of_the_plain_network():
+    problem = build("nyuv2", size="72x96", rows=40, data_dir=DATA)
+    torch.manual_seed(0)
+    model = problem.model(hidden=2, batchnorm="batch")
+    session = Session(model.eval(), problem)
+    images = session.samples.batch
+    output = session.model.at([0.5, 0.5])(problem.inputs(images))
+    for k, scene in enumerate(session.predict([0.5, 0.5])):
+        classes, levels = (picture(scene[kind]) for kind in ("segmentation", "depth"))
+        assert torch.equal(classes.long(), output[k, :-1].argmax(0))
+        metres = (levels.double() + 0.5) * (session.samples.document()["metres"] / 256)
+        within = (depth_of(output)[k] > 0.1) & (depth_of(output)[k] < 9.9)
+        assert (metres - depth_of(output)[k]).abs()[within].max() < 0.03
+    truth = session.samples.document()["items"][0]["segmentation"]
+    assert torch.equal(picture(truth).long(), torch.where(images[2][0] < 0, 255, images[2][0].long()))
+
+
+def picture(encoded):
+    import base64
+
+    data = bytearray(base64.b64decode(encoded["bytes"]))
+    return torch.frombuffer(data, dtype=torch.uint8).view(encoded["height"], encoded["width"])
+
+
+def test_any_other_problem_shows_numbers_and_their_targets(own):
+    session = hf.explore(own, explored.regression()).session
+    x, y = session.samples.batch
+    expected = session.model.at([0.4, 0.6])(x)
+    for k, (item, outputs) in enumerate(zip(session.samples.document()["items"], session.predict([0.4, 0.6]))):
+        torch.testing.assert_close(torch.tensor(outputs[0]), expected[k], atol=6e-5, rtol=0)
+        torch.testing.assert_close(torch.tensor(item["inputs"][0]["numbers"]), x[k], atol=6e-5, rtol=0)
+        torch.testing.assert_close(torch.tensor(item["targets"][0]), y[k], atol=6e-5, rtol=0)
+
+
+# ---- files and servers -----------------------------------------------------------------------------------------------
+
+
+def test_baselines_are_read_from_fronts_folders_and_results_and_must_fit(own, fonseca, tmp_path):
+    folder = own.folder.path
+    names = own.model.objectives
+    for path in (folder, folder / "front.json"):
+        found = read(path, names, "val")
+        torch.testing.assert_close(found.front.losses, own.front.losses)
+        assert found.name == "run"
+    with pytest.raises(hf.HyperfrontError, match="other objectives"):
+        read(fonseca, names, "val")
+    result = json.loads((folder / "front.json").read_text())
+    measured = {"losses": result["losses"], "scores": result["scores"]}
+    result = {
+        "format": "hyperfront-result",
+        "schema": 1,
+        "problem": "p",
+        "preset": "quick",
+        "solver": "ls",
+        "seed": 3,
+        "settings": {},
+        "parameters": 1,
+        "seconds": {},
+        "objectives": names,
+        "reference": [],
+        "status": {},
+        "convention": "weights",
+        "rays": result["rays"],
+        "environment": {},
+        "fronts": {"test": {"losses": [], "scores": {}}, "val": measured},
+    }
+    (tmp_path / "ls.json").write_text(json.dumps(result))
+    found = read(tmp_path / "ls.json", names, "val")
+    assert found.name == "ls, quick, seed 3"
+    torch.testing.assert_close(found.front.losses, own.front.losses)
+
+
+@pytest.mark.parametrize("ray", ["", "1", "1,2,3", "a,b", "nan,1", "-1,2", "0,0", "inf,1", "1e999,1", "-0.5,-0.5"])
+@pytest.mark.parametrize("route", ["predict", "measure", "model"])
+def test_what_is_no_ray_is_refused_with_a_reason(served, route, ray):
+    status, content = ask(served, f"api/{route}?ray={ray}")
+    assert status == 422
+    assert len(json.loads(content)["text"]) > 10
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"minimise": "left"}',
+        b'{"minimise": "nothing", "limits": {}}',
+        b'{"minimise": "left", "limits": {"right": ["<", 1]}}',
+        b'{"minimise": "left", "limits": {"right": ["<=", "x"]}}',
+        b'{"minimise": "left", "limits": {"right": ["<=", NaN]}}',
+        b'{"minimise": "left", "limits": {"right": ["<=", -3]}}',
+        b'{"minimise": "left", "limits": {"nothing": ["<=", 1]}}',
+    ],
+)
+def test_limits_that_cannot_be_are_refused_with_a_reason(served, body):
+    status, content = ask(served, "api/select", data=body, headers={"Content-Type": "application/json"})
+    assert status == 422
+    assert json.loads(content)
+
+
+def test_entries_that_do_not_sum_to_one_are_brought_there(served):
+    whole, scaled = (json.loads(ask(served, f"api/measure?ray={ray}")[1]) for ray in ("0.25,0.75", "1e300,3e300"))
+    assert whole == scaled
+
+
+def test_only_requests_to_this_machine_are_answered(served):
+    host = urllib.parse.urlparse(served.url).netloc
+    for name, status in ((host, 200), ("evil.example", 400), (f"evil.example:{host.split(':')[1]}", 400)):
+        connection = http.client.HTTPConnection(host)
+        connection.request("GET", "/api/front", headers={"Host": name})
+        assert connection.getresponse().status == status
+        connection.close()
+
+
+def test_the_page_is_one_text_that_names_no_other_address(served):
+    text = page.page(document.static(served.session, **served.words))
+    assert not re.search(r"(src|href)\s*=\s*[\"'](?!data:|#)", text)
+    assert not re.search(r"@import|url\((?!#)", text)
+    assert "{{" not in text
+
+
+def test_a_taken_port_is_left_to_who_has_it(served):
+    port = urllib.parse.urlparse(served.url).port
+    other = served.serve(port=port)
+    assert urllib.parse.urlparse(other.url).port > port
+    other.socket.close()
+
+
+def test_the_command_serves_until_ctrl_c(fonseca):
+    command = [sys.executable, "-u", "-c", "from hyperfront.cli import main; main()", "explore", str(fonseca)]
+    with subprocess.Popen([*command, "--port", "0"], stdout=subprocess.PIPE, text=True, env=os.environ) as process:
+        url = re.match(r"(http\S+)", process.stdout.readline())[1]
+        with urllib.request.urlopen(url) as answer:
+            assert b"hyperfront" in answer.read()
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert "stopped" in rest
+
+
+def test_the_command_writes_a_page(own, tmp_path):
+    words = ["explore", str(own.folder.path), "--target", "tests.explored:network", "--problem"]
+    text = hyperfront(*words, "tests.explored:regression", "--static", str(tmp_path / "p.html"), folder=".")
+    assert "it needs no server" in text
+    assert (tmp_path / "p.html").stat().st_size > 50_000
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "--target package.module:factory"),
+        (["--target", "tests.explored:network"], "no built-in problem"),
+        (["--target", "tests.explored:network", "--problem", "tests.explored:network"], "made no problem"),
+        (["--target", "tests.explored:network", "--problem", "tests.explored:regression", "--baselines", "."], "front"),
+    ],
+)
+def test_the_command_explains_mistakes(own, words, message, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["explore", str(own.folder.path), *words])
+    assert stop.value.code == 2
+    assert message in capsys.readouterr().err
