@@ -7,12 +7,10 @@ from typing import Annotated, Literal
 
 import tyro
 
+from hyperfront.cli.opening import open_model, open_problem
 from hyperfront.cli.output import console, show_front
-from hyperfront.errors import CheckpointError, HyperfrontError
+from hyperfront.errors import HyperfrontError
 from hyperfront.front import evaluate as measure
-from hyperfront.problem import Problem
-from hyperfront.problems import build
-from hyperfront.runs import import_factory, load
 
 SUFFIXES = (".json", ".csv", ".png", ".svg", ".pdf", ".html")
 
@@ -50,23 +48,8 @@ def evaluate(
     for file in save:
         if file.suffix.lower() not in SUFFIXES:
             raise HyperfrontError("unknown kind of file", got=file, expected="one of " + ", ".join(SUFFIXES))
-    try:
-        model = load(run, target, which=which)
-    except CheckpointError as error:
-        if "no code" not in error.what:
-            raise
-        raise HyperfrontError(
-            error.what, got=error.got, fix="--target package.module:factory --problem package.module:factory"
-        ) from None
-    if problem is not None:
-        built = import_factory(problem)
-    elif "problem" in model.record:
-        folder = {} if data_dir is None else {"data_dir": data_dir}
-        built = build(model.record["problem"], **model.record["arguments"], **folder)
-    else:
-        raise HyperfrontError("the run is of no built-in problem", fix="--problem package.module:factory")
-    if not isinstance(built, Problem):
-        raise HyperfrontError("the factory made no problem", got=type(built).__name__, expected="hyperfront.Problem")
+    model = open_model(run, target, which)
+    built = open_problem(model, problem, data_dir)
     front = measure(model, built.split(split), rays)
     show_front(front, built)
     for file in save:
