@@ -155,7 +155,7 @@ class Target(nn.Module):
         made = self.assembly.assemble(parts, shared)
         if theta.is_cuda:  # BatchNorm reads its weights 16 bytes at a time, and theta has them at any place
             made |= {name: made[name].clone() for name in self.norm_weights & made.keys()}
-        return shared | {name: tensor.to(dtypes[name]) for name, tensor in made.items()}
+        return shared | {name: t if t.dtype == dtypes[name] else t.to(dtypes[name]) for name, t in made.items()}
 
     def shared(self) -> dict[str, Tensor]:
         """The tensors that all rays have in common."""

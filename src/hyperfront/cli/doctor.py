@@ -29,6 +29,9 @@ _PARTS = {  # import name: (what for, what to install)
     "h5py": ("data: NYUv2, official file (optional)", "hyperfront[data]"),
     "PIL": ("data: NYUv2, images (optional)", "hyperfront[data]"),
     "tensorboard": ("TensorBoard logs (optional)", "hyperfront[log]"),
+    "onnx": ("export: ONNX files (optional)", "hyperfront[export]"),
+    "onnxscript": ("export: ONNX files (optional)", "hyperfront[export]"),
+    "onnxruntime": ("export: runs them (optional)", "hyperfront[export]"),
 }
 
 

@@ -99,7 +99,7 @@ def export(
     for name, what in {**made, "README.md": "the model card"}.items():
         size = (folder / name).stat().st_size
         shown = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.1f} kB"
-        console.print(f"  {name:<18}{shown:>9}  [dim]{what}[/dim]")
+        console.print(f"  {name:<18}{shown:>9}  [dim]{what}[/dim]", soft_wrap=True)
 
 
 def _formats(at: tuple[float, ...], front: bool, formats: tuple[Format, ...], int8: bool) -> tuple[Format, ...]:
@@ -198,7 +198,8 @@ def _training(run: Path) -> dict[str, Any]:
         (folder.environment, ("hyperfront", "torch", "device")),
     ):
         document = checkpoint.read_json(file) if file.exists() else {}
-        lines |= {key.replace("_", " "): document[key] for key in keys if key in document}
+        found = document if isinstance(document, dict) else {}
+        lines |= {key.replace("_", " "): found[key] for key in keys if key in found}
     return lines
 
 

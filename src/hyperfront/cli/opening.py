@@ -8,8 +8,7 @@ from typing import Literal
 from hyperfront.errors import CheckpointError, HyperfrontError
 from hyperfront.model import ParetoModel
 from hyperfront.problem import Problem
-from hyperfront.problems import build
-from hyperfront.runs import import_factory, load
+from hyperfront.runs import import_factory, load, recorded_problem
 
 
 def open_model(run: Path, target: str | None, which: Literal["best", "last"] | None) -> ParetoModel:
@@ -29,8 +28,7 @@ def open_problem(model: ParetoModel, problem: str | None, data_dir: Path | None)
     if problem is not None:
         built = import_factory(problem)
     elif "problem" in model.record:
-        folder = {} if data_dir is None else {"data_dir": data_dir}
-        built = build(model.record["problem"], **model.record["arguments"], **folder)
+        built = recorded_problem(model.record, most=model.target.n, data_dir=data_dir)
     else:
         raise HyperfrontError("the run is of no built-in problem", fix="--problem package.module:factory")
     if not isinstance(built, Problem):

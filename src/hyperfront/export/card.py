@@ -80,7 +80,7 @@ def _files(files: Mapping[str, str], model: ParetoModel, graph: Graph | None, ra
     if graph is not None:
         shapes = [[f"`{name}`", *_shape(graph, name)] for name in graph.inputs]
         parts.append(_table(["input", "type", "shape"], shapes))
-        parts.append("Outputs: " + ", ".join(f"`{_text(name)}`" for name in graph.outputs) + ".")
+        parts.append("Outputs: " + ", ".join(f"`{name}`" for name in graph.outputs) + ".")
     inputs = [name for name in graph.inputs if name != RAY] if graph else ["x"]
     values = [f"{1 / model.m:.3g}"] * model.m
     for name in files:
@@ -112,7 +112,7 @@ def _data(model: ParetoModel, graph: Graph | None) -> str:
     if name is None:
         return "A problem of the user's own: the checkpoint does not describe its data."
     arguments = ", ".join(f"{key} = {value}" for key, value in dict(model.record.get("arguments") or {}).items())
-    first = f"Problem `{_text(name)}`" + (f" with {_text(arguments)}." if arguments else ".")
+    first = f"Problem {_text(name)}" + (f" with {_text(arguments)}." if arguments else ".")
     if name not in NOTES:
         return f"{first} It has no data: the network is the point itself (`theta`), and its losses are a formula."
     sources = [dataset(part) for part in NOTES[name].datasets]
@@ -197,6 +197,8 @@ def _limits(model: ParetoModel, front: Front | None, graph: Graph | None) -> lis
     name = model.record.get("problem")
     if name in NOTES:
         limits += NOTES[name].all_limits(dict(model.record.get("arguments") or {}))
+    if name is not None and name not in NOTES:
+        limits.append("The problem is a formula: how well it is solved says little about networks and data.")
     if graph is None or graph.batched:
         limits.append("The model takes inputs as they were prepared for training, and does not prepare them itself.")
     return limits

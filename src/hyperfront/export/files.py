@@ -69,9 +69,19 @@ def write_onnx(graph: Graph, path: Path) -> Path:
             "the module cannot be written as ONNX", got=reason(error), fix="export to .pt2, which holds any graph"
         ) from error
     assert made is not None  # it is None only where it writes a file itself
+    _name_batch(made.model, graph)
     made.model.metadata_props["hyperfront"] = json.dumps(graph.document)
     checkpoint.write_bytes(path, made.model_proto.SerializeToString())
     return path
+
+
+def _name_batch(model: Any, graph: Graph) -> None:
+    """Call the size of the batch so, where the tracer has made up a name."""
+    symbols = {str(value.shape[0]) for value in model.graph.inputs if value.name in graph.batched}
+    for value in [*model.graph.inputs, *model.graph.outputs]:
+        for axis, size in enumerate(value.shape or ()):
+            if str(size) in symbols:
+                value.shape[axis] = "batch"
 
 
 def check_onnx() -> None:
