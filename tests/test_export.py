@@ -26,6 +26,7 @@ from hyperfront.problems.enet import ENet
 from hyperfront.problems.fairness import TabularNet
 from hyperfront.problems.lenet import LeNet
 from hyperfront.problems.resnet import ResNet18
+from tests.data import DATA, needs_data
 from tests.modules import CASES, ConvNet, TiedTransformer
 from tests.runs import problem as own_problem
 from tests.runs import run as train_own
@@ -374,6 +375,25 @@ def test_a_run_of_the_users_own_is_exported_with_their_module_and_problem(tmp_pa
     text = (tmp_path / "f" / "README.md").read_text()
     assert "validation data" in text and "BatchNorm" in text
     assert len(run_blocks(text, tmp_path / "f", input=x.numpy(), x=x.numpy())) == 1
+
+
+@needs_data
+def test_a_run_on_real_data_is_exported_and_measured(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("HYPERFRONT_DATA", str(DATA))
+    monkeypatch.chdir(tmp_path)
+    main(["train", "adult", "--preset", "smoke", "--epochs", "1", "--out", "run"])
+    capsys.readouterr()
+    main(["export", "run", "--front", "--int8", "--formats", "onnx", "--rays", "6", "--out", "front"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "at 6 rays of the validation data" in text and "graph for ONNX runtimes, within" in text
+    card = (tmp_path / "front" / "README.md").read_text()
+    for fact in ("CC BY 4.0", "perfectly fair", "heads in int8", "| `numbers` | float32 | [batch, 6] |", "accuracy"):
+        assert fact in card
+    main(["export", "run", "--at", "0.6", "0.2", "0.2", "--formats", "safetensors", "--out", "net"])
+    monkeypatch.setenv("HYPERFRONT_DATA", str(tmp_path))  # without the data, the weights can be exported all the same
+    main(["export", "run", "--at", "0.6", "0.2", "0.2", "--formats", "safetensors", "--out", "again"])
+    assert (tmp_path / "net" / "model.safetensors").read_bytes() == (tmp_path / "again/model.safetensors").read_bytes()
+    assert "Not measured" in (tmp_path / "again" / "README.md").read_text()
 
 
 @pytest.mark.parametrize(
