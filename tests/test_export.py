@@ -186,6 +186,18 @@ def test_a_network_at_a_ray_is_exported_without_a_ray_and_the_model_goes_on_work
         assert torch.equal(model(x, hf.rays(3, m=2)), before)
 
 
+def test_no_data_leave_the_house(tmp_path):
+    run = train_own(tmp_path / "run", epochs=1, callbacks=(hf.Callback(),))
+    for path in (
+        export.pt2(run.model, tmp_path / "a.pt2", own_problem()),
+        export.pt2(run.model, tmp_path / "b.pt2", own_problem(), ray=[0.5, 0.5]),
+        export.onnx(run.model, tmp_path / "a.onnx", own_problem()),
+    ):
+        content = path.read_bytes()
+        rows = [row.numpy().tobytes() for row in own_problem().val.source.data[0][:4]]
+        assert not any(row in content for row in rows), path.name
+
+
 class Undecided(nn.Module):
     def __init__(self):
         super().__init__()

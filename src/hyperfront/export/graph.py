@@ -25,7 +25,7 @@ from hyperfront.model import ParetoModel
 from hyperfront.problem import Problem
 
 RAY = "ray"
-MAXIMAL_EXAMPLE = 4  # rows that are traced
+ROWS = 4  # of an example
 
 
 class FrontModule(nn.Module):
@@ -77,11 +77,10 @@ class Graph:
         shapes: dict[str, Any] = {name: {0: batch} if name in self.batched else None for name in self.inputs}
         ray = {RAY: shapes.pop(RAY)} if RAY in shapes else {}
         dynamic = ray | {"inputs": tuple(shapes.values())} if self.batched else None
+        empty = tuple(torch.zeros_like(tensor) for tensor in self.inputs.values())  # a .pt2 keeps what was traced
         try:
             with quiet(), torch.no_grad():
-                return torch.export.export(
-                    self.module, tuple(self.inputs.values()), dynamic_shapes=dynamic, strict=False
-                )
+                return torch.export.export(self.module, empty, dynamic_shapes=dynamic, strict=False)
         except Exception as error:  # whatever the tracer meets in a user's module
             raise HyperfrontError(
                 "torch.export cannot trace the module",
@@ -139,8 +138,8 @@ def example(problem: Problem) -> Batch:
     if not problem.has_data:
         return ()
     split = problem.split("val" if "val" in problem.sources else "train")
-    batch = problem.inputs(next(iter(split.source.batches(MAXIMAL_EXAMPLE, torch.device("cpu")))))
-    return map_tensors(lambda t: t[:MAXIMAL_EXAMPLE].contiguous() if t.ndim else t, batch)
+    batch = problem.inputs(next(iter(split.source.batches(ROWS, torch.device("cpu")))))
+    return map_tensors(lambda t: t[:ROWS].clone() if t.ndim else t, batch)
 
 
 def named(nest: Any, name: str) -> list[tuple[str, Tensor]]:
