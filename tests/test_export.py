@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import onnxruntime
 import pytest
@@ -27,7 +28,7 @@ from hyperfront.problems.fairness import TabularNet
 from hyperfront.problems.lenet import LeNet
 from hyperfront.problems.resnet import ResNet18
 from tests.data import DATA, needs_data
-from tests.modules import CASES, ConvNet, TiedTransformer
+from tests.modules import CASES, ConvNet, TiedTransformer, mlp
 from tests.runs import problem as own_problem
 from tests.runs import run as train_own
 
@@ -264,6 +265,16 @@ def test_a_plain_file_is_told_apart_from_a_front(tmp_path):
     conv = model_of(ConvNet(), torch.randn(6, 1, 9, 9), batchnorm="batch")
     with pytest.raises(hf.HyperfrontError, match="more than its weights"):
         export.plain(conv, [0.5, 0.5], tmp_path / "conv.safetensors")
+
+
+def test_the_lines_of_the_documentation_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (Path(__file__).parents[1] / "docs" / "export.md").read_text().partition("## From Python")[2]
+    x = torch.randn(6, 5, generator=generator())
+    names = {"model": model_of(mlp(), x), "x": x, "ray": [0.4, 0.6], "front": None}
+    exec(re.search(r"```python\n(.*?)```", text, flags=re.DOTALL)[1], names)
+    assert {path.name for path in tmp_path.iterdir()} == {"net.safetensors", "net.py", "front.onnx", "net.pt2"}
+    assert names["text"].startswith("# Sequential for every trade-off between l0, l1")
 
 
 # ---- int8 ------------------------------------------------------------------------------------------------------------
