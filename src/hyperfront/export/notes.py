@@ -26,8 +26,11 @@ class Notes:
 def _composites(*datasets: str) -> Notes:
     return Notes(
         datasets,
-        "Grey images of 36 x 36 pixels from 0 to 1, two overlapping images of 28 x 28 in each.",
-        ("Trained on composites of two centred, overlapping images; other images were never seen.",),
+        "Grey images of 36 x 36 pixels from 0 to 1: of two images of 28 x 28, one near the top left and one near the "
+        "bottom right, the brighter pixel.",
+        (
+            "Trained on composites of two images made by a program; photographs or handwriting from elsewhere may differ.",
+        ),
         {
             ("split", "paper"): "Validation composites are made of training images, so validation losses are too good.",
             ("relu", False): "LeNet has no activation between its last two layers, as in the paper's code.",
@@ -35,7 +38,7 @@ def _composites(*datasets: str) -> Notes:
     )
 
 
-def _people(dataset: str, group: str) -> Notes:
+def _people(dataset: str, group: str, *limits: str) -> Notes:
     return Notes(
         (dataset,),
         "Numbers with mean 0 and variance 1 over the training rows, and categories as rows of one table of embeddings "
@@ -44,6 +47,7 @@ def _people(dataset: str, group: str) -> Notes:
             f"Fairness is measured between two groups by {group}, in false positives and false negatives. It says "
             "nothing about other groups, other definitions, or other populations.",
             "A network that predicts the same for everybody is perfectly fair: look at the accuracy too.",
+            *limits,
         ),
         {("gap", "logit"): "The penalties compare logits, which are not bounded by 1."},
     )
@@ -55,7 +59,11 @@ NOTES: dict[str, Notes] = {
     "multi-fashion-mnist": _composites("mnist", "fashion_mnist"),
     "adult": _people("adult", "sex"),
     "default": _people("default_credit", "sex"),
-    "bank": _people("bank_marketing", "age (under 25 or from 60)"),
+    "bank": _people(
+        "bank_marketing",
+        "age (under 25 or from 60)",
+        "The duration of a call is an input, which is only known when the answer is known too.",
+    ),
     "sarcos": Notes(
         ("sarcos",),
         "Positions, velocities and accelerations of seven joints.",
