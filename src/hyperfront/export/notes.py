@@ -28,9 +28,7 @@ def _composites(*datasets: str) -> Notes:
         datasets,
         "Grey images of 36 x 36 pixels from 0 to 1: of two images of 28 x 28, one near the top left and one near the "
         "bottom right, the brighter pixel.",
-        (
-            "Trained on composites of two images made by a program; photographs or handwriting from elsewhere may differ.",
-        ),
+        ("Trained on composites of two images that a program made; images from elsewhere may be different.",),
         {
             ("split", "paper"): "Validation composites are made of training images, so validation losses are too good.",
             ("relu", False): "LeNet has no activation between its last two layers, as in the paper's code.",
