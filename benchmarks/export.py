@@ -35,8 +35,8 @@ TRAININGS: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
     "ResNet18, chunked": (
         "multi-mnist",
         "resnet18-1m",
-        {"epochs": 1, "batch_size": 32, "warmup": 10, "evaluation_rays": 3},
-        {"rows": 3840},
+        {"epochs": 1, "batch_size": 32, "warmup": 30, "evaluation_rays": 3},
+        {"rows": 19_200},
     ),
     "ENet": ("nyuv2", "quick", {"epochs": 4}, {"rows": 200}),
     "fairness MLP": ("adult", "quick", {}, {}),
@@ -104,8 +104,9 @@ def measure(folder: Path, out: Path, rows: int, rays: int) -> str:
     after = hf.evaluate(small, problem.val, front.rays)
     before, volume = (metrics.hypervolume(f.losses, front.reference) for f in (front, after))
     sizes = [f"{path.stat().st_size / 1e6:.2f}" for path in (file, small_file)]
-    lost = f"{before - volume:.1e} ({(before - volume) / before:.3%})"
-    return " | ".join([str(onnx), str(rounding), *sizes, f"{before:.5f}", lost])
+    lost = f"{before - volume:.1e} ({(before - volume) / before:.3%})" if before else "-"
+    change = f"{(after.losses - front.losses).abs().max():.1e}"
+    return " | ".join([str(onnx), str(rounding), *sizes, f"{before:.5f}", lost, change])
 
 
 def main() -> None:
@@ -122,8 +123,10 @@ def main() -> None:
     torch.set_num_threads(1)
     gaps = ["largest", "relative", "beyond 1e-5"]
     header = ["target", *(f"ONNX: {name}" for name in gaps), *(f"float64: {name}" for name in gaps)]
-    print("| " + " | ".join([*header, "MB", "int8 MB", "hypervolume", "lost by int8"]) + " |")
-    print("|" + "---|" * 11)
+    print(
+        "| " + " | ".join([*header, "MB", "int8 MB", "hypervolume", "lost by int8", "largest change of a loss"]) + " |"
+    )
+    print("|" + "---|" * 12)
     with tempfile.TemporaryDirectory() as scratch:
         for name, training in TRAININGS.items():
             folder = (options.runs or Path(scratch)) / name.split(",")[0].replace(" ", "-").lower()

@@ -425,6 +425,7 @@ def test_a_run_on_real_data_is_exported_and_measured(tmp_path, monkeypatch, caps
         ([], "--at RAY for one network, or --front"),
         (["--at", "0.5", "0.5", "--front"], "--at RAY for one network, or --front"),
         (["--at", "0.5", "0.5", "--int8"], "no heads"),
+        (["--front", "--rays", "5"], "add --int8"),
         (["--front", "--formats", "safetensors"], "a front is a graph"),
         (["--at", "0.5", "0.3", "0.2"], "wrong shape"),
         (["--at", "0.5", "nan"], "NaN"),

@@ -69,7 +69,7 @@ def export(
         data_dir: Folder with the data; by default HYPERFRONT_DATA, else they are fetched into a cache.
         out: Folder to write, which must not exist; by default a new one below RUN/export.
     """
-    wanted = _formats(at, front, formats, int8)
+    wanted = _formats(at, front, formats, int8, rays)
     if out is not None and out.exists():
         raise HyperfrontError("the folder exists already", got=out, fix="choose another --out: nothing is overwritten")
     model = open_model(run, target, which)
@@ -102,10 +102,18 @@ def export(
         console.print(f"  {name:<18}{shown:>9}  [dim]{what}[/dim]", soft_wrap=True)
 
 
-def _formats(at: tuple[float, ...], front: bool, formats: tuple[Format, ...], int8: bool) -> tuple[Format, ...]:
+def _formats(
+    at: tuple[float, ...], front: bool, formats: tuple[Format, ...], int8: bool, rays: int | None
+) -> tuple[Format, ...]:
     """The formats to write, in one order; or an error before anything takes time."""
     if bool(at) == front:
-        raise HyperfrontError("nothing says what to export", expected="--at RAY for one network, or --front for all")
+        raise HyperfrontError(
+            "what to export is not clear",
+            got="both --at and --front" if front else "neither --at nor --front",
+            expected="--at RAY for one network, or --front for all",
+        )
+    if rays is not None and not int8:
+        raise HyperfrontError("--rays says where to measure int8 heads", fix="add --int8, or leave it out")
     if int8 and not front:
         raise HyperfrontError("a network at one ray has no heads to be stored as int8", fix="--front --int8")
     possible: tuple[Format, ...] = ("pt2", "onnx") if front else ("safetensors", "pt2", "onnx")
@@ -152,8 +160,9 @@ def _stored_front(run: Path, model: ParetoModel, which: str | None) -> Front | N
 
 
 def _front_at(ray: list[float], model: ParetoModel, problem: Problem | None) -> Front | None:
-    """Losses at one ray, where the data are at hand."""
+    """The losses at one ray on validation data, where these are at hand."""
     try:
+        console.print("measuring the losses at this ray ...", style="dim")
         return None if problem is None else evaluate(model, problem.val, ray)
     except (DataError, ProblemError):
         return None
