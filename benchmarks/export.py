@@ -35,8 +35,8 @@ TRAININGS: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
     "ResNet18, chunked": (
         "multi-mnist",
         "resnet18-1m",
-        {"epochs": 1, "batch_size": 32, "warmup": 30, "evaluation_rays": 3},
-        {"rows": 19_200},
+        {"epochs": 1, "batch_size": 32, "warmup": 10, "evaluation_rays": 3},
+        {"rows": 3840},
     ),
     "ENet": ("nyuv2", "quick", {"epochs": 4}, {"rows": 200}),
     "fairness MLP": ("adult", "quick", {}, {}),
