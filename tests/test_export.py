@@ -163,8 +163,7 @@ def test_all_hypernetworks_and_assemblies_are_exported(m, options, tmp_path):
     model = model_of(ConvNet(), x, m, **options)
     ray = torch.arange(1.0, m + 1)
     graph = export.graph(model, x)
-    for name, write in (("a.pt2", export.files.write_pt2), ("a.onnx", export.files.write_onnx)):
-        assert compare(graph, write(graph, tmp_path / name)).beyond == 0
+    assert compare(graph, export.files.write_onnx(graph, tmp_path / "a.onnx")).beyond == 0
     with torch.no_grad():
         agree(run_onnx(tmp_path / "a.onnx", ray, [x]), model(x, ray / ray.sum())[0])  # the graph normalises
 
