@@ -61,7 +61,7 @@ def commands_of(block: str) -> list[str]:
 
 def test_the_commands_run_in_order_and_the_demo_reaches_the_true_front(tmp_path):
     commands = commands_of(next(block for block in blocks("console") if "hyperfront demo" in block))
-    assert [command.split()[0] for command in commands] == ["demo", "train", "evaluate", "doctor"]
+    assert [command.split()[0] for command in commands] == ["demo", "train", "evaluate", "export", "doctor"]
     printed = {command.split()[0]: hyperfront(*shlex.split(command), folder=tmp_path) for command in commands}
     for name in ("demo", "train"):
         assert float(re.search(r"largest distance to truth\s+(\S+)", printed[name])[1]) <= 1e-3
@@ -69,6 +69,7 @@ def test_the_commands_run_in_order_and_the_demo_reaches_the_true_front(tmp_path)
     files = {"front.png", "front.html", "front.json", "last.safetensors", "metrics.jsonl", "config.json"}
     assert files <= {path.name for path in (tmp_path / "runs" / "demo").iterdir()}
     assert len((tmp_path / "front.csv").read_text().splitlines()) == 101
+    assert {"model.pt2", "model.onnx", "README.md"} == {p.name for p in tmp_path.glob("runs/zdt2-epo/export/front/*")}
 
 
 @needs_data

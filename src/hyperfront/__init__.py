@@ -9,7 +9,8 @@ Two words carry everything:
 or :func:`analytic` states the objectives. :func:`fit` trains with a solver (:class:`EPO`, :class:`LS` and seven more,
 or any scalarisation through :func:`lift`; :func:`chain` adds normalisation and the like) on rays drawn from preferences
 (:class:`Dirichlet`). :func:`evaluate` measures a :class:`Front`, :meth:`Front.select` finds the ray of an operating
-point, and ``model.at(ray)`` is a plain module. :func:`explore` shows all of it on a page.
+point, and ``model.at(ray)`` is a plain module; :mod:`hyperfront.export` makes files of it, or of the whole front.
+:func:`explore` shows all of it on a page.
 
 Shapes are one contract everywhere: ``m`` objectives, ``R`` rays, ``B`` rows, ``n`` generated weights; rays first.
 """

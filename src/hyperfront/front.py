@@ -171,7 +171,7 @@ class Front:
         try:
             if document["format"] != "hyperfront-front" or document["schema"] != checkpoint.SCHEMA:
                 raise KeyError("format")
-            return cls(
+            front = cls(
                 objectives=tuple(document["objectives"]),
                 rays=torch.tensor(document["rays"], dtype=torch.float64),
                 losses=torch.tensor(document["losses"], dtype=torch.float64),
@@ -179,10 +179,22 @@ class Front:
                 scores={k: torch.tensor(v, dtype=torch.float64) for k, v in document["scores"].items()},
                 reference=None if document["reference"] is None else tuple(document["reference"]),
                 convention=document["convention"],
-                provenance=document["provenance"],
+                provenance=dict(document["provenance"]),
             )
-        except (KeyError, TypeError, ValueError) as error:
+            front._check_shapes()
+            return front
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RuntimeError) as error:
             raise CheckpointError("the file does not hold a front", got=f"{path}: {error!r}") from None
+
+    def _check_shapes(self) -> None:
+        """An error if its parts do not belong together, as in a file that was altered."""
+        count, m = len(self.rays), len(self.objectives)
+        fits = self.rays.shape == self.losses.shape == (count, m)
+        fits = fits and all(values.shape == (count,) for values in self.scores.values())
+        fits = fits and (self.truth is None or self.truth.shape[1:] == (m,))
+        fits = fits and (self.reference is None or len(self.reference) == m)
+        if not fits or not all(isinstance(name, str) for name in [*self.objectives, *self.scores]):
+            raise ValueError("rays, losses, scores and objectives do not fit together")
 
 
 def evaluate(

@@ -247,18 +247,42 @@ def restore(
         raise CheckpointError(
             "the checkpoint was made with a hypernetwork of your own", fix="pass an instance of it as hypernet="
         )
+    objectives = check_objectives(document["objectives"])
+    if assembly["options"].get("terms", 1) not in (1, len(objectives)):
+        raise CheckpointError("no such assembly", got=assembly["options"], expected=f"1 or {len(objectives)} terms")
     module = copy.deepcopy(module)
     for name, parameter in module.named_parameters():
         parameter.requires_grad_(roles[name] in ("generated", "trained"))
-    model = wrap(
+    target = Target(
         module,
-        document["objectives"],
         generate=lambda name, _: name in assembly["names"],
         assembly=partial(ASSEMBLIES[assembly["kind"]], **assembly["options"]),
         batchnorm=document["target"]["batchnorm"],
-        hypernet=stored_hypernet["kind"] if hypernet is None else hypernet,
-        **(stored_hypernet["options"] if hypernet is None else {}),
     )
-    model.record = document["record"]
+    made = (
+        _stored(stored_hypernet, len(objectives), target, tensors)
+        if hypernet is None
+        else _own(hypernet, {}, len(objectives), target)
+    )
+    model = ParetoModel(target, made, objectives).to(next(module.parameters()).device)
+    model.record = dict(document["record"])
     checkpoint.load_into(model, tensors)
     return model.eval()
+
+
+def _stored(document: dict[str, Any], m: int, target: Target, tensors: dict[str, Tensor]) -> Hypernet:
+    """The hypernetwork that a checkpoint describes, still without numbers. Nothing is allocated until its sizes have
+    been compared with those of the stored tensors, so that a file cannot ask for more than it holds."""
+    with torch.device("meta"):
+        described = KINDS[document["kind"]](m, target.n, sizes=target.sizes, **document["options"])
+    asked = {name: tuple(tensor.shape) for name, tensor in described.state_dict().items()}
+    held = {name: tuple(tensors[f"hypernet.{name}"].shape) for name in asked if f"hypernet.{name}" in tensors}
+    for name, shape in asked.items():
+        if held.get(name) != shape:
+            raise CheckpointError(
+                "the checkpoint does not fit the model: its hypernetwork is not the one that it describes",
+                got=f"{name}: {held.get(name, 'no such tensor')}",
+                expected=f"{name}: {shape}",
+                fix="build the target and hypernetwork with the same arguments as in training",
+            )
+    return described.to_empty(device="cpu")

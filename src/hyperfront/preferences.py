@@ -251,8 +251,10 @@ def _compositions(total: int, parts: int) -> Tensor:
 def interpolation(rays: Tensor, partitions: int) -> Tensor:
     """Weights ``[R, K]`` that interpolate linearly between the ``K`` points of ``das_dennis(m, partitions)``.
 
-    Barycentric coordinates in the Freudenthal triangulation: with ``x_i = H (r_1 + ... + r_i)``, the corners around
-    ``x`` are reached from ``floor(x)`` by adding unit steps in the order of decreasing fractional parts.
+    Barycentric coordinates in the Freudenthal triangulation, in ``x_i = H (r_1 + ... + r_i)``, which makes integers of
+    the grid. There the weight of the corner ``g``, with ``d = x - g``, is
+
+        max(0, 1 - max(0, d_1, ..., d_{m-1}) + min(0, d_1, ..., d_{m-1}))
 
     >>> interpolation(torch.tensor([[0.75, 0.25]]), 2)
     tensor([[0.5000, 0.5000, 0.0000]])
@@ -261,13 +263,7 @@ def interpolation(rays: Tensor, partitions: int) -> Tensor:
     sums = torch.stack([rays[:, :i].sum(-1) for i in range(1, m)], dim=-1)  # no cumsum: not deterministic on a GPU
     x = (partitions * sums).clamp(0, partitions)
     x = torch.where((x - x.round()).abs() < 1e-5, x.round(), x)  # a grid ray, up to rounding
-    base = x.floor()
-    # flipped, so that of equal parts the later coordinate moves first and the corners stay non-decreasing
-    part, order = (x - base).flip(-1).sort(dim=-1, descending=True, stable=True)
-    steps = torch.nn.functional.one_hot(m - 2 - order, m - 1).cumsum(1).to(x.dtype)
-    corners = torch.cat([base[:, None], base[:, None] + steps], dim=1)  # [R, m, m - 1]
-    padded = torch.cat([torch.ones_like(part[:, :1]), part, torch.zeros_like(part[:, :1])], dim=1)
-    weights = padded[:, :-1] - padded[:, 1:]  # [R, m]
-    grid = (das_dennis(m, partitions) * partitions).cumsum(-1)[:, :-1].round().to(x)  # [K, m - 1]
-    same = (corners[:, :, None] == grid).all(-1)  # [R, m, K]; a corner outside the grid has weight 0
-    return (weights[:, :, None] * same).sum(1)
+    bars = [*itertools.combinations(range(partitions + m - 1), m - 1)][::-1]  # in the order of the grid
+    grid = torch.tensor([[bar - i for i, bar in enumerate(row)] for row in bars]).to(x)  # [K, m - 1]
+    d = x[:, None] - grid
+    return (1 - d.amax(-1).clamp_min(0) + d.amin(-1).clamp_max(0)).clamp_min(0)

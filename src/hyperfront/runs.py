@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +16,10 @@ from hyperfront import checkpoint
 from hyperfront.errors import CheckpointError, HyperfrontError
 from hyperfront.front import Front
 from hyperfront.model import ParetoModel, restore
+from hyperfront.problem import Problem
 from hyperfront.problems import build
+
+LARGEST_NUMBER = 10**6
 
 
 class RunFolder:
@@ -60,10 +64,10 @@ def read_records(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     records = []
-    for line in path.read_text().splitlines():
+    for line in path.read_text(errors="replace").splitlines():
         try:
             records.append(json.loads(line))
-        except ValueError:
+        except (ValueError, RecursionError):
             break
     return records
 
@@ -100,6 +104,13 @@ def load(
     path = Path(path)
     file = RunFolder(path).checkpoint(which) if path.is_dir() else path
     tensors, document = checkpoint.read(file)
+    if "plain" in document:
+        raise CheckpointError(
+            "the file holds the network at one ray, not a front",
+            got=file,
+            fix="use the loader beside it, or module.load_state_dict(safetensors.torch.load_file(path))",
+        )
+    module = import_factory(target) if isinstance(target, str) else target
     try:
         model = document["model"]
         record = model["record"]
@@ -110,15 +121,34 @@ def load(
                 fix='hyperfront.load(path, target=YourModule()) or target="package.module:factory"',
             )
         if target is None:
-            make = build(record["problem"], **record["arguments"]).make_target
+            make = recorded_problem(record, most=sum(tensor.numel() for tensor in tensors.values())).make_target
             module = make() if make else None
-        else:
-            module = import_factory(target) if isinstance(target, str) else target
         if not isinstance(module, nn.Module):
             raise HyperfrontError("the target is not a module", got=type(module).__name__, expected="an nn.Module")
-        return restore(model_tensors(tensors), model, module, hypernet).to(device)
-    except (KeyError, TypeError) as error:
-        raise CheckpointError("the checkpoint lacks a part", got=f"{file}: {error!r}") from None
+        restored = restore(model_tensors(tensors), model, module, hypernet)
+    except HyperfrontError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as error:
+        raise CheckpointError(
+            "the checkpoint lacks a part, or has one that means nothing", got=f"{file}: {error!r}"
+        ) from None
+    return restored.to(device)
+
+
+def recorded_problem(
+    record: Mapping[str, Any], *, most: int = LARGEST_NUMBER, data_dir: str | Path | None = None
+) -> Problem:
+    """The built-in problem that a checkpoint was trained on.
+
+    Its arguments come out of a file, so they may name no folder (``data_dir`` is for the reader to say), and no whole
+    number above ``most``, or what is usual, since numbers make sizes.
+    """
+    arguments = dict(record["arguments"])
+    allowed = max(most, LARGEST_NUMBER)
+    for name, value in arguments.items():
+        if name == "data_dir" or (isinstance(value, int) and abs(value) > allowed):
+            raise CheckpointError("the checkpoint has an argument that no problem should have", got=f"{name} = {value}")
+    return build(record["problem"], **arguments, **({} if data_dir is None else {"data_dir": data_dir}))
 
 
 def model_tensors(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

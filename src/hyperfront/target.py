@@ -73,7 +73,7 @@ class Target(nn.Module):
         skeleton = copy.deepcopy(module).cpu()  # its values are never used again, so they need not fill a GPU
         object.__setattr__(self, "skeleton", skeleton)  # not registered: its parameters are not ours to train
         self.batching, self.batchnorm, self._vmap_fails = batching, batchnorm, False
-        self.places = _places(skeleton)
+        self.places = _Places.of(skeleton)
         self.assembly = assembly(skeleton, matching(skeleton, generate))
         _check_assembly(self.assembly, generate, skeleton)
         self.tensors = table(skeleton, self.assembly.names, self.assembly.base, rest)
@@ -155,7 +155,7 @@ class Target(nn.Module):
         made = self.assembly.assemble(parts, shared)
         if theta.is_cuda:  # BatchNorm reads its weights 16 bytes at a time, and theta has them at any place
             made |= {name: made[name].clone() for name in self.norm_weights & made.keys()}
-        return shared | {name: tensor.to(dtypes[name]) for name, tensor in made.items()}
+        return shared | {name: t if t.dtype == dtypes[name] else t.to(dtypes[name]) for name, t in made.items()}
 
     def shared(self) -> dict[str, Tensor]:
         """The tensors that all rays have in common."""
@@ -322,17 +322,24 @@ def _check_assembly(assembly: Assembly, generate: Generate, module: nn.Module) -
         )
 
 
-def _places(module: nn.Module) -> list[tuple[dict[str, Any], str, str]]:
+class _Places(list[tuple[dict[str, Any], str, str]]):
     """Every place that holds a tensor: the dict of its layer, the key there, and the name under which that tensor comes
-    first, which tied ones share."""
-    first: dict[Tensor, str] = {}
-    return [
-        (store, key, first.setdefault(tensor, f"{prefix}.{key}".removeprefix(".")))
-        for prefix, layer in module.named_modules()
-        for store in (layer._parameters, layer._buffers)
-        for key, tensor in store.items()
-        if tensor is not None
-    ]
+    first, which tied ones share.
+
+    A type of its own, since ``torch.export`` puts copies of plain lists and dicts into the modules it has traced, and
+    tensors put into the copy of a layer's dict would never reach the layer.
+    """
+
+    @classmethod
+    def of(cls, module: nn.Module) -> _Places:
+        first: dict[Tensor, str] = {}
+        return cls(
+            (store, key, first.setdefault(tensor, f"{prefix}.{key}".removeprefix(".")))
+            for prefix, layer in module.named_modules()
+            for store in (layer._parameters, layer._buffers)
+            for key, tensor in store.items()
+            if tensor is not None
+        )
 
 
 def _flat(name: str) -> str:

@@ -22,6 +22,7 @@ def main(arguments: list[str] | None = None) -> None:
     from hyperfront.cli.doctor import doctor
     from hyperfront.cli.evaluate import evaluate
     from hyperfront.cli.explore import explore
+    from hyperfront.cli.export import export
     from hyperfront.cli.results import results
     from hyperfront.cli.train import train
 
@@ -30,6 +31,7 @@ def main(arguments: list[str] | None = None) -> None:
         "train": train,
         "evaluate": evaluate,
         "explore": explore,
+        "export": export,
         "results": results,
         "doctor": doctor,
     }

@@ -31,6 +31,9 @@ _PARTS = {  # import name: (what for, what to install)
     "tensorboard": ("TensorBoard logs (optional)", "hyperfront[log]"),
     "fastapi": ("explorer (optional)", "hyperfront[explore]"),
     "uvicorn": ("explorer (optional)", "hyperfront[explore]"),
+    "onnx": ("export: ONNX files (optional)", "hyperfront[export]"),
+    "onnxscript": ("export: ONNX files (optional)", "hyperfront[export]"),
+    "onnxruntime": ("export: runs them (optional)", "hyperfront[export]"),
 }
 
 

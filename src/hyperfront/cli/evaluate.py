@@ -7,12 +7,10 @@ from typing import Annotated, Literal
 
 import tyro
 
+from hyperfront.cli.opening import open_model, open_problem
 from hyperfront.cli.output import console, show_front
-from hyperfront.cli.own_code import asks_for_options, own_problem
 from hyperfront.errors import HyperfrontError
 from hyperfront.front import evaluate as measure
-from hyperfront.problems import build
-from hyperfront.runs import load
 
 SUFFIXES = (".json", ".csv", ".png", ".svg", ".pdf", ".html")
 
@@ -50,15 +48,8 @@ def evaluate(
     for file in save:
         if file.suffix.lower() not in SUFFIXES:
             raise HyperfrontError("unknown kind of file", got=file, expected="one of " + ", ".join(SUFFIXES))
-    with asks_for_options():
-        model = load(run, target, which=which)
-    if problem is not None:
-        built = own_problem(problem)
-    elif "problem" in model.record:
-        folder = {} if data_dir is None else {"data_dir": data_dir}
-        built = build(model.record["problem"], **model.record["arguments"], **folder)
-    else:
-        raise HyperfrontError("the run is of no built-in problem", fix="--problem package.module:factory")
+    model = open_model(run, target, which)
+    built = open_problem(model, problem, data_dir)
     front = measure(model, built.split(split), rays)
     show_front(front, built)
     for file in save:

@@ -10,7 +10,7 @@ import tyro
 from tqdm import tqdm
 
 from hyperfront.cli.output import console
-from hyperfront.cli.own_code import asks_for_options, own_problem
+from hyperfront.cli.opening import asks_for_options, own_problem
 from hyperfront.explorer import explore as open_run
 
 

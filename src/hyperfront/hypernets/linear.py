@@ -30,8 +30,9 @@ class LinearHypernet(Hypernet):
 
     kind = "linear"
 
-    def __init__(self, m: int, n: int, *, start: Tensor, sizes: Sequence[int]):
+    def __init__(self, m: int, n: int, *, start: Tensor | None = None, sizes: Sequence[int]):
         super().__init__()
+        start = torch.zeros(n) if start is None else start
         tensors = len(sizes) // (m + 1)
         fixed = sum(sizes[:tensors])
         if len(sizes) % (m + 1) or (n - fixed) % m:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 
+import torch
 from torch import Tensor
 
 
@@ -14,5 +15,5 @@ def _triton() -> bool:
 
 
 def on_gpu(*tensors: Tensor) -> bool:
-    """Whether Triton programs can work on these tensors."""
-    return all(tensor.is_cuda for tensor in tensors) and _triton()
+    """Whether Triton programs can work on these tensors. An exported graph is made of PyTorch's own operations."""
+    return all(tensor.is_cuda for tensor in tensors) and _triton() and not torch.compiler.is_exporting()

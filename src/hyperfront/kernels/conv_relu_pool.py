@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -12,7 +13,7 @@ def conv_relu_pool(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """``max_pool2d(relu(conv2d(x, weight, bias)), 2)`` of ``x [B, C, H, W]``, ``weight [O, C, k, l]``, ``bias [O]``.
 
     Differentiable, under ``torch.vmap`` too, and equal up to rounding to :func:`reference`, which runs where nothing
-    faster is known.
+    faster is known, and is what ``torch.export`` sees.
 
     >>> import torch
     >>> x, weight, bias = torch.ones(1, 1, 6, 6), torch.ones(2, 1, 3, 3), torch.tensor([0.0, -20.0])
@@ -24,7 +25,7 @@ def conv_relu_pool(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
         if pays(x, weight):
             return conv_relu_pool_on_gpu(x, weight, bias)
-    if conv_relu_pool_cpu.pays(x, weight, bias):
+    if not torch.compiler.is_exporting() and conv_relu_pool_cpu.pays(x, weight, bias):
         return conv_relu_pool_cpu.conv_relu_pool(x, weight, bias)
     return reference(x, weight, bias)
 

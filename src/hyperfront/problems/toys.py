@@ -178,6 +178,8 @@ def dtlz2(m: int = 3, distance_variables: int = 10) -> Problem:
     the unit ball ``V_m = pi^(m/2) / Gamma(m/2 + 1)``.
     """
     _at_least(m, 2, "m")
+    if m > 1000:
+        raise ProblemError("m cannot be this", got=m, expected="at most 1000 objectives")
     _at_least(distance_variables, 1, "distance_variables")
 
     def function(x: Tensor) -> Tensor:

@@ -51,6 +51,6 @@ def unit_sphere(m: int, hypervolume: float) -> Truth:
         nearest = torch.where(length > 0, positive / length, corner)
         return (losses - nearest).norm(dim=1)
 
-    partitions = {2: 200, 3: 30, 4: 12}.get(m, 5)
+    partitions = {2: 200, 3: 30, 4: 12}.get(m, 5 if m <= 20 else 1)  # points grow with m to the power of these
     rays = das_dennis(m, partitions)
     return Truth(rays / rays.norm(dim=1, keepdim=True), hypervolume, distance)

@@ -93,7 +93,7 @@ class TrainingState:
         checkpoint.load_into(self.model, model_tensors(tensors))
         try:
             self._restore(checkpoint.unpack(document["training"], tensors))
-        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
             raise CheckpointError("the state of the training is damaged", got=f"{path}: {error!r}") from None
 
     def _restore(self, state: dict[str, Any]) -> None:
