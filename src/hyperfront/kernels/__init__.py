@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from torch import Tensor
+
+_PLAIN: ContextVar[bool] = ContextVar("plain", default=False)
 
 
 @functools.cache
@@ -15,4 +20,19 @@ def _triton() -> bool:
 
 def on_gpu(*tensors: Tensor) -> bool:
     """Whether Triton programs can work on these tensors."""
-    return all(tensor.is_cuda for tensor in tensors) and _triton()
+    return all(tensor.is_cuda for tensor in tensors) and _triton() and fused()
+
+
+def fused() -> bool:
+    """Whether fused operations may be used."""
+    return not _PLAIN.get()
+
+
+@contextmanager
+def plain() -> Iterator[None]:
+    """Inside, the plain twins run: they have second derivatives."""
+    token = _PLAIN.set(True)
+    try:
+        yield
+    finally:
+        _PLAIN.reset(token)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hyperfront.problem import Problem
@@ -28,6 +28,19 @@ class Recipe:
     """Options of :func:`hyperfront.wrap`: the hypernetwork and its size."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of the problem, where they differ from its defaults."""
+    separate: Mapping[str, Any] = field(default_factory=dict)
+    """What is different for one model per ray (:mod:`hyperfront.baselines`), such as the learning rate."""
+
+    def training(self) -> dict[str, Any]:
+        """The arguments of :func:`hyperfront.fit` that every method has."""
+        return {
+            key: getattr(self, key) for key in ("epochs", "batch_size", "lr", "schedule", "warmup", "validate_every")
+        }
+
+    def for_separate_models(self) -> Recipe:
+        """The recipe for one model per ray: as many passes over the data, in batches as large as the part of a batch
+        that each ray of a step has here."""
+        return replace(self, **{"batch_size": max(1, self.batch_size // self.rays_per_step), **self.separate})
 
 
 @dataclass(frozen=True)
