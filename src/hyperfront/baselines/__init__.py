@@ -10,7 +10,14 @@
 
 from hyperfront.baselines.cpmtl import Expansion
 from hyperfront.baselines.evolutionary import Budget, Evolved, along_rays, evolve
-from hyperfront.baselines.per_ray import asked, fit_one_by_one, fit_stacked, seconds_one_by_one, separate_models
+from hyperfront.baselines.per_ray import (
+    asked,
+    fit_one_by_one,
+    fit_stacked,
+    seconds_one_by_one,
+    separate_models,
+    with_references,
+)
 from hyperfront.baselines.single_task import fit_single_tasks, ideal_point, ideal_volume
 from hyperfront.baselines.starts import starts
 
@@ -29,4 +36,5 @@ __all__ = [
     "seconds_one_by_one",
     "separate_models",
     "starts",
+    "with_references",
 ]

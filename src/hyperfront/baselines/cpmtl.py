@@ -74,7 +74,7 @@ class Expansion:
         def product(v: np.ndarray) -> np.ndarray:
             return curvature.product(theta, alpha, torch.from_numpy(np.ravel(v)).to(theta)).double().cpu().numpy()
 
-        operator = LinearOperator((len(theta), len(theta)), matvec=product, dtype=np.float64)
+        operator: Any = LinearOperator((len(theta), len(theta)), matvec=product, dtype=np.float64)  # pyrefly: ignore
         wanted = grads[objective].double().cpu().numpy()
         found, _ = minres(operator, wanted, shift=-self.damping, rtol=self.tolerance, maxiter=self.iterations)
         return torch.from_numpy(found).to(theta)
@@ -131,7 +131,7 @@ class Curvature:
             target.train(mode)
 
 
-def _gradient(value: Tensor, theta: Tensor, **options: bool) -> Tensor:
+def _gradient(value: Tensor, theta: Tensor, **options: Any) -> Tensor:
     """Zero where ``value`` does not depend on ``theta``."""
     if not value.requires_grad:
         return torch.zeros_like(theta)

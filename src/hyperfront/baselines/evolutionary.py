@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,7 +32,6 @@ from hyperfront.preferences import rays as laid_out
 from hyperfront.problem import Point, Problem
 
 BLOCK = 1000
-Name = Literal["nsga3", "moead"]
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Evolved:
 
 
 def evolve(
-    name: Name,
+    name: str,
     problem: Problem,
     budget: Budget = Budget(),  # noqa: B008 (frozen)
     *,
@@ -62,7 +61,8 @@ def evolve(
     out: Path | None = None,
     progress: Callable[[], Any] | None = None,
 ) -> Evolved:
-    """Run the algorithm; with ``out`` its population is kept there after every block, and a later call goes on."""
+    """Run ``"nsga3"`` or ``"moead"``; with ``out`` the population is kept there after every block, where a later call
+    goes on."""
     file = None if out is None else Path(out) / "population.safetensors"
     theta, done, spent = starts(problem, _population(problem.m, budget), seed), 0, 0.0
     limit = _limit(problem, theta)
@@ -118,14 +118,14 @@ class _Fitness:
 
     @torch.no_grad()
     def __call__(self, weights: np.ndarray) -> np.ndarray:
-        theta = torch.from_numpy(weights).to(self.model.hypernet.theta)
+        theta = torch.from_numpy(weights).to(next(self.model.hypernet.parameters()))
         rays = theta.new_full((len(theta), self.m), 1 / self.m)
         losses = self.model.target.map(self.problem.losses, theta, rays, self.batch, split=False)
         return losses.double().cpu().numpy()
 
 
 def _run(
-    name: Name, fitness: _Fitness, theta: Tensor, limit: float, generations: int, seed: list[int],
+    name: str, fitness: _Fitness, theta: Tensor, limit: float, generations: int, seed: list[int],
     progress: Callable[[], Any],
 ) -> Tensor:  # fmt: skip
     try:
@@ -153,4 +153,5 @@ def _run(
     for _ in range(generations):
         algorithm.next()
         progress()
-    return torch.from_numpy(np.asarray(algorithm.pop.get("X"))).to(theta)
+    population: Any = algorithm.pop
+    return torch.from_numpy(np.asarray(population.get("X"))).to(theta)

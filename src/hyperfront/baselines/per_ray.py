@@ -43,12 +43,11 @@ def asked(rays: Tensor, solver: Solver) -> Tensor:
 def separate_models(problem: Problem, rays: Tensor, theta: Tensor) -> ParetoModel:
     """A model for each of ``rays [R, m]``, with the weights ``theta [R, n]``."""
     model = problem.model(hypernet="separate", rays=rays)
-    if theta.shape != model.hypernet.theta.shape:
-        raise ProblemError(
-            "the weights do not fit", got=list(theta.shape), expected=f"{list(model.hypernet.theta.shape)}, one per ray"
-        )
+    (table,) = model.hypernet.parameters()
+    if theta.shape != table.shape:
+        raise ProblemError("the weights do not fit", got=list(theta.shape), expected=f"{list(table.shape)}, rays first")
     with torch.no_grad():
-        model.hypernet.theta.copy_(theta)
+        table.copy_(theta)
     return model
 
 
@@ -59,7 +58,7 @@ def fit_stacked(
 
     As for a hypernetwork, the weights are kept from when the validation hypervolume of all models together was best.
     """
-    solver, rays = _with_references(solver, rays), asked(rays, solver)
+    solver, rays = with_references(solver, rays), asked(rays, solver)
     return _fit(
         separate_models(problem, rays, starts(problem, len(rays), seed)), problem, solver, recipe, seed, options
     )
@@ -81,14 +80,14 @@ def fit_one_by_one(
     A model's weights at every validation are kept (in ``out``, or in a temporary folder) until all models are trained,
     since the epoch is chosen by the hypervolume of all together. The history is that of one model after the other.
     """
-    solver, rays = _with_references(solver, rays), asked(rays, solver)
+    solver, rays = with_references(solver, rays), asked(rays, solver)
     theta, histories = starts(problem, len(rays), seed), []
     with tempfile.TemporaryDirectory() as temporary:
         folders = [RunFolder(Path(out or temporary) / f"ray-{number}") for number in range(len(rays))]
         for folder, ray, start in zip(folders, rays, theta):
             model = separate_models(problem, ray[None], start[None])
             keep = _Keep(model, folder.path)
-            watching = {"out": folder.path, "resume": folder.config.exists()}
+            watching: dict[str, Any] = {"out": folder.path, "resume": folder.config.exists()}
             watching["callbacks"] = [keep, *([Progress()] if callbacks is None else callbacks)]
             run = _fit(model, problem, solver, recipe, seed, options | watching)
             histories.append(run.history)
@@ -105,7 +104,7 @@ def fit_one_by_one(
 def seconds_one_by_one(problem: Problem, rays: Tensor, solver: Solver, recipe: Recipe, **options: Any) -> float:
     """How long the steps of :func:`fit_one_by_one` take: those of the last of three epochs of the first model, times
     epochs and models. Validation and checkpoints are not counted."""
-    solver, few = _with_references(solver, rays), replace(recipe, epochs=min(3, recipe.epochs), validate_every=3)
+    solver, few = with_references(solver, rays), replace(recipe, epochs=min(3, recipe.epochs), validate_every=3)
     run = fit_stacked(problem, rays[:1], solver, few, callbacks=(), **options)
     return run.history[-1]["seconds"] * recipe.epochs * len(rays)
 
@@ -113,7 +112,7 @@ def seconds_one_by_one(problem: Problem, rays: Tensor, solver: Solver, recipe: R
 def _fit(
     model: ParetoModel, problem: Problem, solver: Solver, recipe: Recipe, seed: int, options: dict[str, Any]
 ) -> Run:
-    rays = torch.tensor(model.document()["hypernet"]["options"]["rays"], dtype=torch.float64)
+    rays = torch.tensor(model.hypernet.options()["rays"], dtype=torch.float64)
     return fit(
         model,
         problem,
@@ -128,10 +127,10 @@ def _fit(
     )
 
 
-def _with_references(solver: Solver, rays: Tensor) -> Solver:
+def with_references(solver: Solver, rays: Tensor) -> Solver:
     """PMTL divides the loss space among all rays, also where only one of them is trained."""
     if isinstance(solver, PMTL) and solver.references is None:
-        return replace(solver, references=asked(rays, solver).tolist())
+        return replace(solver, references=tuple(map(tuple, asked(rays, solver).tolist())))
     return solver
 
 
@@ -147,7 +146,7 @@ class _Keep(Callback):
 
     def epoch_ended(self, record: dict[str, Any]) -> None:
         if "validation" in record:
-            checkpoint.write(self.file(self.folder, record["epoch"]), {"theta": self.model.hypernet.theta}, {})
+            checkpoint.write(self.file(self.folder, record["epoch"]), dict(self.model.hypernet.named_parameters()), {})
 
 
 def _best_epoch(histories: Sequence[Sequence[dict[str, Any]]], problem: Problem) -> int:

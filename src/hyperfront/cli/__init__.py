@@ -18,13 +18,16 @@ def main(arguments: list[str] | None = None) -> None:
     import tyro
 
     from hyperfront.cli import data
+    from hyperfront.cli.compare import compare
     from hyperfront.cli.demo import demo
     from hyperfront.cli.doctor import doctor
     from hyperfront.cli.evaluate import evaluate
     from hyperfront.cli.results import results
     from hyperfront.cli.train import train
+    from hyperfront.cli.tune import tune
 
-    functions = {"demo": demo, "train": train, "evaluate": evaluate, "results": results, "doctor": doctor}
+    functions = {"demo": demo, "train": train, "evaluate": evaluate, "compare": compare, "tune": tune}
+    functions |= {"results": results, "doctor": doctor}
     commands = [*functions, "data"]
     given = sys.argv[1:] if arguments is None else arguments
     if given == ["--version"]:

@@ -14,16 +14,18 @@ Arguments = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE ...", h
 
 
 def parse(arguments: tuple[str, ...]) -> dict[str, Any]:
+    """``("m=4", "gap=logit")`` as ``{"m": 4, "gap": "logit"}``."""
     parsed: dict[str, Any] = {}
     for argument in arguments:
-        key, equals, value = argument.partition("=")
+        key, equals, text = argument.partition("=")
         if not equals:
             raise HyperfrontError("an argument has no value", got=argument, expected="name=value")
-        parsed[key] = _value(value)
+        parsed[key] = value(text)
     return parsed
 
 
-def _value(text: str) -> bool | int | float | str:
+def value(text: str) -> bool | int | float | str:
+    """What the text is, if it is a truth value or a number; else the text."""
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     for kind in (int, float):
@@ -35,6 +37,7 @@ def _value(text: str) -> bool | int | float | str:
 
 
 def choose_device(name: str, problem: Problem) -> torch.device:
+    """The device of that name; ``auto`` is a GPU, if there is one, for problems with data."""
     if name == "auto":
         return torch.device("cuda" if problem.has_data and torch.cuda.is_available() else "cpu")
     try:
