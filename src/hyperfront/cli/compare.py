@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import torch
 import tyro
+from rich.console import Console
 from rich.table import Table
 
 from hyperfront import checkpoint
@@ -152,7 +153,7 @@ def _show(results: Sequence[Result], problem: Problem, folder: Path, markdown: b
         shown.add_column(name, justify="left" if index == 0 else "right", no_wrap=True)
     for row in rows:
         shown.add_row(*row)
-    console.print(shown, width=max(console.width, 110), crop=False)  # a terminal may wrap it, but nothing is cut off
+    Console(highlight=False, width=max(console.width, 110)).print(shown)  # wrapped by a terminal, but never cut off
     reference = ", ".join(f"{value:g}" for value in problem.reference or ())
     console.print(
         f"\n{len({result.seed for result in results})} seed(s), test data; hypervolume up to ({reference}); uniformity "
