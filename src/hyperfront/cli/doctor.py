@@ -25,9 +25,11 @@ _PARTS = {  # import name: (what for, what to install)
     "matplotlib": ("pictures", "hyperfront"),
     "plotly": ("interactive pages", "hyperfront"),
     "pooch": ("data: download (optional)", "hyperfront[data]"),
-    "scipy": ("data: SARCOS (optional)", "hyperfront[data]"),
+    "scipy": ("data: SARCOS; CPMTL (optional)", "hyperfront[data]"),
     "h5py": ("data: NYUv2, official file (optional)", "hyperfront[data]"),
     "PIL": ("data: NYUv2, images (optional)", "hyperfront[data]"),
+    "pymoo": ("NSGA-III, MOEA/D (optional)", "hyperfront[compare]"),
+    "optuna": ("tuning (optional)", "hyperfront[compare]"),
     "tensorboard": ("TensorBoard logs (optional)", "hyperfront[log]"),
 }
 

@@ -152,4 +152,4 @@ def _quiet() -> None:
         import optuna
     except ImportError:
         return  # the error that says what to install comes later
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    optuna.logging.set_verbosity(optuna.logging.ERROR)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +93,11 @@ def tune(
     if kind not in ("phn", "per-ray"):
         raise HyperfrontError(
             f"{method} has no settings to tune", expected="phn-SOLVER or SOLVER", fix="cpmtl begins with those of ls"
+        )
+    settings = {item.name for item in fields(Recipe)}
+    if kind == "per-ray" and (options := sorted(space.keys() - settings)):
+        raise HyperfrontError(
+            f"{method} has no hypernetwork to tune", got=options[0], expected="one of " + ", ".join(sorted(settings))
         )
     if problem.reference is None:
         raise ProblemError("tuning measures hypervolumes, which need a reference point")
