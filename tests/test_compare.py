@@ -174,6 +174,8 @@ def test_one_model_per_ray_is_tuned_at_one_ray_and_compare_takes_what_was_found(
     found = Tuned.load(tmp_path / "tuned" / "epo.json")
     assert sum(found.trials.values()) == 3 and found.settings["lr"] in (1e-3, 1e-2, 3e-2)
     assert "wrote tuned/epo.json" in hyperfront(*tune, "--trials", "3", folder=tmp_path)  # nothing left to do
+    other = hyperfront(*tune, "--arguments", "variables=3", folder=tmp_path, code=2)
+    assert "trials with other settings" in other and "variables" in other
     words = ["compare", "vlmop2", "--methods", "epo", "--seeds", "1", "--epochs", "1", "--tuned", "tuned", "--out", "c"]
     hyperfront(*words, folder=tmp_path)
     assert Result.load(tmp_path / "c" / "results" / "epo-0.json").settings["lr"] == found.settings["lr"]

@@ -114,6 +114,7 @@ def tune(
             directions=["minimize"] * problem.m if many else ["maximize"],
             load_if_exists=True,
         )
+    _check_study(study, plan.settings(method) | {"seed": seed})
     trial_of = _one_ray if many else _hypernetwork
 
     def objective(trial: Any) -> Any:
@@ -132,6 +133,22 @@ def tune(
         enough = optuna.study.MaxTrialsCallback(trials, states=ended)
         study.optimize(objective, callbacks=[notify, enough])
     return _chosen(study, problem, plan, method)
+
+
+def _check_study(study: Any, settings: dict[str, Any]) -> None:
+    """Trials of other settings cannot be compared with these."""
+    stored = study.user_attrs.get("settings")
+    if stored is None:
+        study.set_user_attr("settings", settings)
+        return
+    different = sorted(key for key in stored.keys() | settings.keys() if stored.get(key) != settings.get(key))
+    if different:
+        raise CheckpointError(
+            "the study has trials with other settings",
+            got="; ".join(f"{key} = {settings.get(key)}" for key in different),
+            expected="; ".join(f"{key} = {stored.get(key)}" for key in different),
+            fix="the same settings, or another folder or data base",
+        )
 
 
 def _hypernetwork(
@@ -251,7 +268,7 @@ def _sampler(space: Space, seed: int, storage: Any) -> Any:
     samplers = _optuna().samplers
     if all(isinstance(values, list) for values in space.values()):
         return samplers.GridSampler(dict(space), seed=seed)
-    known = sum(len(storage.get_all_trials(study._study_id, deepcopy=False)) for study in storage.get_all_studies())
+    known = sum(study.n_trials for study in _optuna().get_all_study_summaries(storage))
     return samplers.TPESampler(seed=int(np.random.SeedSequence([seed, known]).generate_state(1)[0]))
 
 
