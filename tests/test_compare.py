@@ -23,7 +23,8 @@ import hyperfront as hf
 from hyperfront.cli import main
 from hyperfront.errors import CheckpointError
 from hyperfront.experiments import Plan, Result, compare
-from hyperfront.experiments.tune import Tuned, _Dominated, most_uniform
+from hyperfront.experiments.pruning import Dominated
+from hyperfront.experiments.tune import Tuned, most_uniform
 from hyperfront.problems import toys
 from hyperfront.problems.recipe import Recipe
 from tests.data import DATA, needs_data
@@ -201,6 +202,17 @@ def test_a_hypernetwork_is_tuned_by_its_hypervolume_and_a_stopped_trial_is_taken
     assert {"lr", "hidden"} == found.settings.keys()
 
 
+@pytest.mark.parametrize("method", ["phn-ls", "epo"])
+def test_bad_trials_are_pruned(method, tmp_path):
+    bad = [1e-9, 2e-9, 3e-9]
+    rates = ",".join(map(str, [0.01, 0.02, 0.03, 0.04, *bad]))
+    words = ["tune", "vlmop2", "--method", method, "--epochs", "3", "--out", "t", "--search", f"lr={rates}"]
+    text = hyperfront(*words, folder=tmp_path)
+    found = Tuned.load(tmp_path / "t" / f"{method}.json")
+    assert found.trials["pruned"] >= 1 and "pruned" in text
+    assert found.settings["lr"] not in bad
+
+
 def test_the_most_uniform_of_what_is_not_dominated_is_chosen():
     """Losses that are too large can be as uniform as one likes: they do not count."""
 
@@ -221,7 +233,7 @@ def test_a_trial_is_pruned_where_most_others_dominate_it(losses, pruned):
         earlier.set_user_attr("epoch 2", [0.3 + 0.05 * number, 0.5])
         study.tell(earlier, [0.3, 0.5])
     trial = study.ask()
-    watch = _Dominated(trial, warmup=1)
+    watch = Dominated(trial, warmup=1)
     watch.epoch_ended({"epoch": 1, "validation": {"losses": [[9.0, 9.0]]}})  # too early to say
     record = {"epoch": 2, "validation": {"losses": [losses]}}
     if pruned:

@@ -4,9 +4,8 @@
 - One model per ray: all rays would be too expensive, so one ray, the central one. Each configuration gives a point of
   validation losses; dominated points are dropped, and of the rest the most uniform wins.
 
-Configurations that do badly are pruned at validations: a hypernetwork whose hypervolume is below the median there, a
-single model whose losses are dominated by those of most others there. Trials are kept in a data base (SQLite, or any
-that optuna can use, also by many machines at once), so that a study that was stopped goes on.
+Configurations that do badly are pruned (:mod:`hyperfront.experiments.pruning`). Trials are kept in a data base (SQLite,
+or any that optuna can use, also by many machines at once), so that a study that was stopped goes on.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from hyperfront import checkpoint, metrics
 from hyperfront.baselines import asked, fit_stacked, with_references
 from hyperfront.errors import CheckpointError, HyperfrontError, LossError, ProblemError
 from hyperfront.experiments.methods import Plan, check_method, family, with_settings
+from hyperfront.experiments.pruning import STARTUP, WARMUP, BelowMedian, Dominated, load_optuna
 from hyperfront.preferences import Dirichlet
 from hyperfront.preferences import rays as laid_out
 from hyperfront.problem import Problem
@@ -34,8 +33,6 @@ from hyperfront.solvers.names import make_solver
 from hyperfront.training import Callback, fit
 
 FORMAT = "hyperfront-tuned"
-STARTUP, WARMUP = 4, 1 / 3
-"""Nothing is pruned before so many trials have ended, or in the first so large a part of a trial."""
 HEARTBEAT = 60
 """Seconds between signs of life of a trial; one that has died is tried again."""
 
@@ -89,7 +86,7 @@ def tune(
 
     ``callbacks`` are those of every training run; ``notify(study, trial)`` is called after each trial.
     """
-    optuna, kind = _optuna(), family(check_method(method))
+    optuna, kind = load_optuna(), family(check_method(method))
     if kind not in ("phn", "per-ray"):
         raise HyperfrontError(
             f"{method} has no settings to tune", expected="phn-SOLVER or SOLVER", fix="cpmtl begins with those of ls"
@@ -167,7 +164,7 @@ def _hypernetwork(
         seed=seed,
         device=plan.device,
         engine=plan.engine,
-        callbacks=[*callbacks, _BelowMedian(trial)],
+        callbacks=[*callbacks, BelowMedian(trial)],
         **recipe.training(),
     )
     return _note(trial, run.front, problem)
@@ -179,7 +176,7 @@ def _one_ray(
     """The validation losses that one model reaches at the central ray."""
     solver = with_references(make_solver(method), plan.rays)
     options = {"device": plan.device, "engine": plan.engine, "seed": seed}
-    watching = [*callbacks, _Dominated(trial, math.ceil(WARMUP * recipe.epochs))]
+    watching = [*callbacks, Dominated(trial, math.ceil(WARMUP * recipe.epochs))]
     run = fit_stacked(problem, laid_out(1, problem.m), solver, recipe, callbacks=watching, **options)
     _note(trial, run.front, problem)
     return trial.user_attrs["losses"][0]
@@ -216,43 +213,6 @@ def most_uniform(trials: Sequence[Any]) -> Any:
     return max(good, key=lambda trial: trial.user_attrs["uniformity"])
 
 
-class _BelowMedian(Callback):
-    """Prunes a trial whose hypervolume at a validation is below the median of the earlier ones'."""
-
-    def __init__(self, trial: Any):
-        self.trial = trial
-
-    def epoch_ended(self, record: dict[str, Any]) -> None:
-        if "validation" in record:
-            self.trial.report(record["validation"]["hypervolume"], record["epoch"])
-            if self.trial.should_prune():
-                raise _optuna().TrialPruned(f"below the median in epoch {record['epoch']}")
-
-
-class _Dominated(Callback):
-    """Prunes a trial whose losses at a validation are dominated by those of most trials that came to their end."""
-
-    def __init__(self, trial: Any, warmup: int):
-        self.trial, self.warmup = trial, warmup
-
-    def epoch_ended(self, record: dict[str, Any]) -> None:
-        if "validation" not in record:
-            return
-        epoch, mine = str(record["epoch"]), torch.tensor(record["validation"]["losses"][0])
-        self.trial.set_user_attr(f"epoch {epoch}", mine.tolist())
-        others = [trial.user_attrs.get(f"epoch {epoch}") for trial in self._ended()]
-        theirs = torch.tensor([losses for losses in others if losses is not None])
-        if len(theirs) >= STARTUP and record["epoch"] > self.warmup and _share_dominating(theirs, mine) > 0.5:
-            raise _optuna().TrialPruned(f"dominated in epoch {epoch}")
-
-    def _ended(self) -> list[Any]:
-        return [t for t in self.trial.study.get_trials(deepcopy=False) if t.state.name == "COMPLETE"]
-
-
-def _share_dominating(theirs: Tensor, mine: Tensor) -> float:
-    return ((theirs <= mine).all(-1) & (theirs < mine).any(-1)).double().mean().item()
-
-
 def _suggest(trial: Any, space: Space) -> dict[str, Any]:
     def one(name: str, values: Sequence[Any]) -> Any:
         if isinstance(values, tuple):
@@ -265,16 +225,8 @@ def _suggest(trial: Any, space: Space) -> dict[str, Any]:
 
 def _sampler(space: Space, seed: int, storage: Any) -> Any:
     """The whole grid where there are only lists, else a tree of Parzen estimators; seeded anew when a study goes on."""
-    samplers = _optuna().samplers
+    samplers = load_optuna().samplers
     if all(isinstance(values, list) for values in space.values()):
         return samplers.GridSampler(dict(space), seed=seed)
-    known = sum(study.n_trials for study in _optuna().get_all_study_summaries(storage))
+    known = sum(study.n_trials for study in load_optuna().get_all_study_summaries(storage))
     return samplers.TPESampler(seed=int(np.random.SeedSequence([seed, known]).generate_state(1)[0]))
-
-
-def _optuna() -> Any:
-    try:
-        import optuna
-    except ImportError:
-        raise HyperfrontError("tuning needs optuna", fix="pip install 'hyperfront[compare]'") from None
-    return optuna
