@@ -226,7 +226,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--growth", action="store_true", help="step time against sizes, with a plot in --out")
     parser.add_argument("--train", action="store_true", help="whole runs")
     parser.add_argument("--cold", action="store_true", help="fresh processes, until the paper's front is reached")
-    parser.add_argument("--engine", choices=["graph", "eager"], help="of --train: eager, with one seed, to compare with")
+    parser.add_argument("--engine", choices=["graph", "eager"], help="of --train; eager with one seed, to compare")
     parser.add_argument("--epochs", type=int, help="of --train (the paper's 150 unless said) and of --cold (20)")
     parser.add_argument("--trace", type=Path, metavar="FOLDER", help="Chrome traces")
     parser.add_argument("--out", type=Path, default=Path("."), metavar="FOLDER")

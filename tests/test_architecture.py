@@ -61,6 +61,8 @@ def test_importing_the_package_needs_only_torch_numpy_and_safetensors():
         "tensorboard",
         "scipy",
         "pooch",
+        "pymoo",
+        "optuna",
         "h5py",
         "PIL",
         "fastapi",

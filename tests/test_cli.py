@@ -149,7 +149,8 @@ def test_doctor_finds_this_environment_sound(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "command", ["demo", "train", "evaluate", "explore", "export", "doctor", "data fetch", "data prepare"]
+    "command",
+    ["demo", "train", "evaluate", "compare", "tune", "explore", "export", "doctor", "data fetch", "data prepare"],
 )
 def test_help_explains_every_option(command, tmp_path):
     text = hyperfront(*command.split(), "--help", folder=tmp_path)

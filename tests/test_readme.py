@@ -72,16 +72,25 @@ def test_the_commands_run_in_order_and_the_demo_reaches_the_true_front(tmp_path)
     assert {"model.pt2", "model.onnx", "README.md"} == {p.name for p in tmp_path.glob("runs/zdt2-epo/export/front/*")}
 
 
+SHORTER = {
+    "train": [],
+    "compare": ["--epochs", "1", "--expansion", "steps=1", "iterations=2", "rows=64"],
+    "tune": ["--epochs", "1", "--trials", "1"],
+}
+
+
 @needs_data
 def test_the_commands_with_data_run_in_order(tmp_path, monkeypatch):
     monkeypatch.setenv("HYPERFRONT_DATA", str(DATA))
     printed = {}
     for command in commands_of(next(block for block in blocks("console") if "hyperfront data" in block)):
         words = shlex.split(command)
-        if words[0] == "train":  # as the README says, but for seconds
-            words = [word for word in words if word not in ("--preset", "best")] + ["--preset", "smoke"]
+        if words[0] in SHORTER:  # as the README says, but for seconds
+            words = shlex.split(command.replace("--preset best", "").replace("--seeds 3", "--seeds 1"))
+            words += ["--preset", "smoke", *SHORTER[words[0]]]
         printed[words[0]] = hyperfront(*words, folder=tmp_path)
-    assert set(printed) == {"data", "train", "results"}
+    assert set(printed) == {"data", "train", "results", "compare", "tune"}
+    assert "cpmtl" in printed["compare"] and "wrote runs/tune-adult-smoke/epo.json" in printed["tune"]
     assert "multi-fashion-mnist" in printed["results"]
 
 

@@ -35,6 +35,7 @@ class ParetoModel(nn.Module):
     def __init__(self, target: Target, hypernet: Hypernet, objectives: Sequence[str]):
         super().__init__()
         self.target, self.hypernet = target, hypernet
+        target.knots = None if hypernet.knots is None else hypernet.knots.tolist()
         self.objectives = tuple(objectives)
         self.record: dict[str, Any] = {}
         self.register_buffer("alignment", torch.zeros(0, self.m))
@@ -166,7 +167,8 @@ def wrap(
     - ``"mlp"``, the paper's: ``hidden``, ``initialisation``;
     - ``"chunked"``, for large targets: ``hidden``, ``chunk``, ``matrices``, ``chunks``, ``initialisation``;
     - ``"low_rank"``, additions ``W0 + B A``: ``rank``, ``base="train" | "freeze"``, ``hidden``, or ``linear=True``;
-    - ``"film"``, scale and shift of features: ``hidden``, ``base``.
+    - ``"film"``, scale and shift of features: ``hidden``, ``base``;
+    - ``"separate"``, no hypernetwork but a model for each of the ``rays`` (:mod:`hyperfront.baselines`).
 
     The other arguments are those of :class:`hyperfront.target.Target`.
 

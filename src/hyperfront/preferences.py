@@ -99,6 +99,28 @@ class FixedRays:
         return rays[torch.randint(len(rays), (count,), generator=generator)]
 
 
+@dataclass(frozen=True)
+class InTurn:
+    """The rays of a fixed set one after the other, again and again: with as many rays per step, all of them in every
+    step. Nothing is drawn, so that the order of the data does not depend on how many rays there are.
+
+    >>> InTurn.of(das_dennis(2, 1)).sample(3, 2, torch.Generator())
+    tensor([[1., 0.],
+            [0., 1.],
+            [1., 0.]], dtype=torch.float64)
+    """
+
+    rays: tuple[tuple[float, ...], ...]
+
+    @classmethod
+    def of(cls, rays: Tensor) -> InTurn:
+        return cls(tuple(map(tuple, validate(rays, rays.shape[-1]).tolist())))
+
+    def sample(self, count: int, m: int, generator: torch.Generator) -> Tensor:
+        rays = validate(torch.tensor(self.rays, dtype=torch.float64), m)
+        return rays.repeat(-(-count // len(rays)), 1)[:count]
+
+
 def das_dennis(m: int, partitions: int, *, positive: bool = False) -> Tensor:
     """The grid of Das and Dennis (1998): all ``k / H`` with integers ``k >= 0`` that sum to ``H = partitions``.
 
@@ -237,6 +259,15 @@ def through(losses: Tensor, convention: Convention = "inverse") -> Tensor:
     if convention == "direction":
         return torch.softmax(losses.log(), dim=-1)  # in logarithms, so that nothing overflows
     return torch.softmax(-losses.clamp_min(torch.finfo(losses.dtype).tiny).log(), dim=-1)
+
+
+def nearest(rays: Tensor, table: Tensor) -> Tensor:
+    """Which ray of ``table [K, m]`` is nearest to each of ``rays [R, m]``: indices ``[R]``.
+
+    >>> nearest(torch.tensor([[0.8, 0.2]]), torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
+    tensor([1])
+    """
+    return (rays[:, None] - table).square().sum(-1).argmin(-1)
 
 
 def _compositions(total: int, parts: int) -> Tensor:

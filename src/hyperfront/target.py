@@ -29,7 +29,7 @@ from hyperfront.assemblies import Assembly, Replace
 from hyperfront.batches import Batch, arguments, map_tensors
 from hyperfront.errors import TargetError
 from hyperfront.kernels.layers import ConvReluPool
-from hyperfront.preferences import das_dennis, interpolation
+from hyperfront.preferences import das_dennis, interpolation, nearest
 from hyperfront.roles import Generate, Rest, matching, table
 
 Network = Callable[[Batch], Any]
@@ -73,6 +73,8 @@ class Target(nn.Module):
         skeleton = copy.deepcopy(module).cpu()  # its values are never used again, so they need not fill a GPU
         object.__setattr__(self, "skeleton", skeleton)  # not registered: its parameters are not ours to train
         self.batching, self.batchnorm, self._vmap_fails = batching, batchnorm, False
+        self.knots: list[list[float]] | None = None
+        """Rays to keep BatchNorm statistics at, where there is no network between them."""
         self.places = _Places.of(skeleton)
         self.assembly = assembly(skeleton, matching(skeleton, generate))
         _check_assembly(self.assembly, generate, skeleton)
@@ -244,6 +246,8 @@ class Target(nn.Module):
                 expected="statistics on a grid of rays",
                 fix="call model.calibrate(inputs) with some batches of training inputs",
             )
+        if self.knots is not None:
+            return self.statistics[nearest(rays, rays.new_tensor(self.knots))]
         return interpolation(rays, self.grid(rays.shape[-1])).to(self.statistics) @ self.statistics
 
     @torch.no_grad()
@@ -252,7 +256,8 @@ class Target(nn.Module):
         if not self.norms or self.batchnorm != "grid":
             return
         inputs = list(inputs)
-        grid = das_dennis(m, self.grid(m)).to(self.statistics)
+        grid = das_dennis(m, self.grid(m)) if self.knots is None else torch.tensor(self.knots)
+        grid = grid.to(self.statistics)
         mode = self.training
         self.eval()  # dropout rests, only BatchNorm looks at the batch
         for layer in self.norms.values():

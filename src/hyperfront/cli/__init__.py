@@ -18,6 +18,7 @@ def main(arguments: list[str] | None = None) -> None:
     import tyro
 
     from hyperfront.cli import data
+    from hyperfront.cli.compare import compare
     from hyperfront.cli.demo import demo
     from hyperfront.cli.doctor import doctor
     from hyperfront.cli.evaluate import evaluate
@@ -25,11 +26,14 @@ def main(arguments: list[str] | None = None) -> None:
     from hyperfront.cli.export import export
     from hyperfront.cli.results import results
     from hyperfront.cli.train import train
+    from hyperfront.cli.tune import tune
 
     functions = {
         "demo": demo,
         "train": train,
         "evaluate": evaluate,
+        "compare": compare,
+        "tune": tune,
         "explore": explore,
         "export": export,
         "results": results,

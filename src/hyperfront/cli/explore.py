@@ -9,8 +9,8 @@ from typing import Annotated
 import tyro
 from tqdm import tqdm
 
-from hyperfront.cli.output import console
 from hyperfront.cli.opening import asks_for_options, own_problem
+from hyperfront.cli.output import console
 from hyperfront.explorer import explore as open_run
 
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import itertools
 import time
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import torch
 import tyro
 
+from hyperfront.cli.arguments import Arguments, choose_device, parse
 from hyperfront.cli.output import console, draw, free_folder, list_files, show_front
-from hyperfront.errors import HyperfrontError, unknown_name
+from hyperfront.errors import HyperfrontError
 from hyperfront.experiments import measure
 from hyperfront.model import ParetoModel
 from hyperfront.preferences import Dirichlet
@@ -23,24 +21,13 @@ from hyperfront.problem import Problem
 from hyperfront.problems import PROBLEMS, build, entry, recipe
 from hyperfront.problems.recipe import Recipe
 from hyperfront.runs import Run, RunFolder
-from hyperfront.solvers import COSMOS, EPO, LS, MGDA, PBI, PMTL, HVMax, SmoothTchebycheff, Solver, Tchebycheff
+from hyperfront.solvers import Solver
+from hyperfront.solvers.names import make_solver
 from hyperfront.training import Progress, fit
 from hyperfront.training.step import Step
 
-SOLVERS: dict[str, Callable[..., Solver]] = {
-    "epo": EPO,
-    "ls": LS,
-    "tchebycheff": Tchebycheff,
-    "stch": SmoothTchebycheff,
-    "pbi": PBI,
-    "cosmos": partial(COSMOS, weight=5.0),  # has no default: this one suits losses of about 1
-    "pmtl": PMTL,
-    "hvmax": HVMax,
-    "mgda": MGDA,
-}
 _PROBLEMS = "\n".join(f"{name}: {known.summary}" for name, known in PROBLEMS.items())
 _FROM_RECIPE = "(from the preset)"
-Arguments = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE ...", help_behavior_hint="")]
 Number = Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint=_FROM_RECIPE)]
 Real = Annotated[float | None, tyro.conf.arg(metavar="X", help_behavior_hint=_FROM_RECIPE)]
 
@@ -104,7 +91,7 @@ def train(
         resume: Continue the run in --out where it stopped.
         dry_run: Print settings, sizes and the time to expect, and stop.
     """
-    name, made = problem, _solver(solver, _parse(solver_arguments))
+    name, made = problem, make_solver(solver, parse(solver_arguments))
     settings = recipe(name, preset)
     given: dict[str, Any] = {
         "epochs": epochs,
@@ -114,7 +101,7 @@ def train(
         "alpha": alpha,
         "evaluation_rays": rays,
         "model": None if hidden is None else {**settings.model, "hidden": hidden},
-        "arguments": {**settings.arguments, **_parse(arguments)},
+        "arguments": {**settings.arguments, **parse(arguments)},
     }
     settings = dataclasses.replace(settings, **{key: value for key, value in given.items() if value is not None})
     if resume and out is None:
@@ -126,7 +113,7 @@ def train(
     torch.set_num_threads(1)  # tensors this small gain nothing from more, and lose much on a busy machine
 
     torch.manual_seed(seed)
-    model = built.model(**settings.model).to(_device(device, built))
+    model = built.model(**settings.model).to(choose_device(device, built))
     console.print(f"[bold]{name}[/bold]  {entry(name).summary}")
     console.print(model.summary(), style="dim")
     if dry_run:
@@ -139,20 +126,15 @@ def train(
             built,
             solver=made,
             preferences=Dirichlet(settings.alpha),
-            epochs=settings.epochs,
-            rays_per_step=settings.rays_per_step,
-            batch_size=settings.batch_size,
-            lr=settings.lr,
-            schedule=settings.schedule,
-            warmup=settings.warmup,
             seed=seed,
             out=folder.path,
             resume=resume,
-            validate_every=settings.validate_every,
             validation_rays=settings.evaluation_rays,
-            align=settings.align and made.convention == "inverse",
+            align=settings.aligns(made),
             engine=engine,
             callbacks=[Progress()],
+            rays_per_step=settings.rays_per_step,
+            **settings.training(),
         )
     except KeyboardInterrupt as stop:
         again = f"hyperfront train {name} ... --out {folder.path} --resume (with the same settings)"
@@ -180,50 +162,6 @@ def report(run: Run, problem: Any, *, seconds: float) -> None:
     console.print(f"{'solver':<28}" + ", ".join(f"{kind.replace('_', ' ')} {n:,}" for kind, n in statuses.items()))
     draw(run.front, run.folder)
     list_files(run.folder)
-
-
-def _solver(name: str, arguments: dict[str, Any]) -> Solver:
-    if name not in SOLVERS:
-        raise unknown_name("solver", name, SOLVERS)
-    try:
-        return SOLVERS[name](**arguments)
-    except TypeError as error:
-        known = inspect.signature(SOLVERS[name]).parameters
-        raise HyperfrontError(
-            f"the solver {name!r} does not take these arguments", got=error, expected=", ".join(known) or "none"
-        ) from None
-
-
-def _parse(arguments: tuple[str, ...]) -> dict[str, Any]:
-    parsed: dict[str, Any] = {}
-    for argument in arguments:
-        key, equals, value = argument.partition("=")
-        if not equals:
-            raise HyperfrontError("an argument has no value", got=argument, expected="name=value")
-        parsed[key] = _value(value)
-    return parsed
-
-
-def _value(text: str) -> bool | int | float | str:
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
-def _device(name: str, problem: Problem) -> torch.device:
-    if name == "auto":
-        return torch.device("cuda" if problem.has_data and torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise HyperfrontError("no such device", got=name, expected="cpu, cuda or auto") from error
-    return device
 
 
 def _dry_run(recipe: Recipe, model: ParetoModel, problem: Problem, solver: Solver) -> None:

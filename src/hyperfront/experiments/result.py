@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hyperfront import checkpoint, metrics
+from hyperfront.baselines import ideal_volume
 from hyperfront.errors import CheckpointError
 from hyperfront.front import Front, evaluate
 from hyperfront.problem import Problem
@@ -21,27 +22,37 @@ FORMAT = "hyperfront-result"
 
 @dataclass(frozen=True)
 class Result:
-    """A run of a built-in problem: the model chosen on validation data, and its front on the test data."""
+    """A run of a built-in problem: the model or models chosen on validation data, and their front on the test data."""
 
     problem: str
     preset: str
     solver: str
     seed: int
     settings: Mapping[str, Any]
-    """The recipe that was used, with whatever replaced its own settings."""
+    """The recipe that was used, with whatever replaced its own settings, and what the method has of its own."""
     parameters: int
-    """Of the hypernetwork and of what is trained beside it."""
+    """Of the hypernetwork and of what is trained beside it, or of all models together."""
     seconds: Mapping[str, float]
-    """``training``: the steps alone; ``total``: validation, checkpoints and preparation as well."""
+    """``training``: the steps alone; ``total``: validation, checkpoints and preparation as well. For one model per ray
+    also ``one_by_one``, the steps if the models are trained one after the other."""
     objectives: tuple[str, ...]
     reference: tuple[float, ...]
     convention: str
     rays: list[list[float]]
+    """What the points were asked for; none where a method has no map from rays to points."""
     fronts: Mapping[str, Mapping[str, Any]]
-    """For ``val`` and ``test``: ``hypervolume``, ``uniformity`` (natural log), ``nondominated``, losses and scores."""
+    """For ``val`` and ``test``: ``hypervolume``, ``uniformity`` (natural log), ``nondominated``, losses and scores.
+    Without rays there is no uniformity, and the hypervolume of single tasks is that of their ideal point."""
     status: Mapping[str, int]
     """How many rays of the training were solved how."""
     environment: Mapping[str, Any]
+    family: str = "phn"
+    """``phn``, ``per-ray``, ``cpmtl``, ``evolutionary`` or ``single``."""
+
+    @property
+    def method(self) -> str:
+        """The name that ``hyperfront compare`` has for it."""
+        return f"phn-{self.solver}" if self.family == "phn" else self.solver
 
     def save(self, path: Path) -> None:
         document = {"format": FORMAT, "schema": checkpoint.SCHEMA, **asdict(self)}
@@ -59,34 +70,50 @@ class Result:
 
 
 def measure(
-    run: Run, problem: Problem, *, preset: str, solver: str, seed: int, settings: Recipe, seconds: float
+    run: Run,
+    problem: Problem,
+    *,
+    preset: str,
+    solver: str,
+    seed: int,
+    settings: Recipe | Mapping[str, Any],
+    seconds: float | Mapping[str, float],
+    family: str = "phn",
 ) -> Result:
-    """The result of ``run``; this is where the test set is looked at, once."""
+    """The result of ``run``; this is where the test set is looked at, once.
+
+    ``seconds`` is the time in all, or that and others by name.
+    """
     if run.front is None:
         raise CheckpointError("the run has no validation front, so nothing was selected on it")
+    settings = describe(asdict(settings)) if isinstance(settings, Recipe) else settings
     fronts = {
         "val": run.front,
-        "test": evaluate(run.model, problem.test, run.front.rays, batch_size=settings.batch_size),
+        "test": evaluate(run.model, problem.test, run.front.rays, batch_size=settings["batch_size"]),
     }
     status: dict[str, int] = {}
     for record in run.history:
         for kind, count in record["status"].items():
             status[kind] = status.get(kind, 0) + count
+    times = {"training": sum(record["seconds"] for record in run.history)}
+    times |= seconds if isinstance(seconds, Mapping) else {"total": seconds}
+    summary = {"cpmtl": _without_rays, "single": _ideal}.get(family, _summary)
     return Result(
         problem=(problem.identity or {})["problem"],
         preset=preset,
         solver=solver,
         seed=seed,
-        settings=describe(asdict(settings)),
+        settings=settings,
         parameters=sum(p.numel() for p in run.model.parameters() if p.requires_grad),
-        seconds={"training": round(sum(r["seconds"] for r in run.history), 2), "total": round(seconds, 2)},
+        seconds={name: round(value, 2) for name, value in times.items()},
         objectives=problem.objectives,
         reference=problem.reference or (),
         convention=run.front.convention,
-        rays=[_rounded(ray) for ray in run.front.rays.tolist()],
-        fronts={name: _summary(front) for name, front in fronts.items()},
+        rays=[] if family == "cpmtl" else [_rounded(ray) for ray in run.front.rays.tolist()],
+        fronts={name: summary(front) for name, front in fronts.items()},
         status=status,
         environment=environment(run.model.device),
+        family=family,
     )
 
 
@@ -98,6 +125,14 @@ def _summary(front: Front) -> dict[str, Any]:
         "losses": [_rounded(row) for row in front.losses.tolist()],
         "scores": {name: _rounded(values.tolist()) for name, values in front.scores.items()},
     }
+
+
+def _without_rays(front: Front) -> dict[str, Any]:
+    return _summary(front) | {"uniformity": None}
+
+
+def _ideal(front: Front) -> dict[str, Any]:
+    return _without_rays(front) | {"hypervolume": ideal_volume(front) if front.reference else None}
 
 
 def _rounded(values: list[float]) -> list[float]:

@@ -1,4 +1,4 @@
-"""A table of results: one row for each problem, setting and solver, with mean and spread over seeds."""
+"""A table of results: one row for each problem, setting and method, with mean and spread over seeds."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from torch import Tensor
 
 from hyperfront import metrics
 from hyperfront.experiments.result import Result
+from hyperfront.preferences import convert
 
 COLUMNS = (
-    "problem", "split", "preset", "solver", "seeds", "HV", "uniformity", "of attainable", "non-dominated",
+    "problem", "split", "preset", "method", "seeds", "HV", "uniformity", "of attainable", "non-dominated",
     "best scores", "seconds",
 )  # fmt: skip
 
 
 def summarise(results: Iterable[Result]) -> list[tuple[str, ...]]:
-    """Rows for :data:`COLUMNS`, on the test data. The spread is the standard deviation over seeds.
+    """Rows for :data:`COLUMNS`, on the test data. The spread is the standard deviation over seeds; a dash is for what a
+    method does not have.
 
     "Of attainable" compares the uniformity at each ray with the best that a non-dominated point of any of the results
     reaches there (:func:`hyperfront.metrics.controllability`), averaged over rays.
@@ -38,23 +40,21 @@ def _losses(result: Result) -> Tensor:
 
 def _kind(result: Result) -> tuple[str, str, str, str]:
     split = str(result.settings["arguments"].get("split", "default"))
-    return result.problem, split, result.preset, result.solver
+    return result.problem, split, result.preset, result.method
 
 
 def _row(kind: tuple[str, str, str, str], group: Sequence[Result], pool: Tensor) -> tuple[str, ...]:
     tests = [result.fronts["test"] for result in group]
-    best = [
-        f"{name} {_spread([_extreme(name, test['scores'][name]) for test in tests])}" for name in tests[0]["scores"]
-    ]
+    best = [f"{name} {spread([_extreme(name, test['scores'][name]) for test in tests])}" for name in tests[0]["scores"]]
     return (
         *kind,
         str(len(group)),
-        _spread([test["hypervolume"] for test in tests]),
-        _spread([test["uniformity"] for test in tests]),
-        _spread([metrics.controllability(_losses(r), torch.tensor(r.rays), pool).mean().item() for r in group]),
-        _spread([test["nondominated"] for test in tests], digits=2),
+        spread([test["hypervolume"] for test in tests]),
+        spread([test["uniformity"] for test in tests]),
+        spread([_controllability(result, pool) for result in group]),
+        spread([test["nondominated"] for test in tests], digits=2),
         ", ".join(best),
-        _spread([result.seconds["training"] for result in group], digits=1),
+        spread([result.seconds["training"] for result in group], digits=1),
     )
 
 
@@ -63,6 +63,18 @@ def _extreme(name: str, values: Sequence[float]) -> float:
     return min(values) if any(word in name for word in ("gap", "error")) else max(values)
 
 
-def _spread(values: Sequence[float], digits: int = 3) -> str:
-    mean = f"{statistics.fmean(values):.{digits}f}"
-    return mean if len(values) == 1 else f"{mean} +- {statistics.stdev(values):.{digits}f}"
+def _controllability(result: Result, pool: Tensor) -> float | None:
+    if result.fronts["test"]["uniformity"] is None:
+        return None
+    rays = torch.tensor(result.rays, dtype=torch.float64)
+    rays = convert(rays, "direction", "inverse") if result.convention == "direction" else rays
+    return metrics.controllability(_losses(result), rays, pool).mean().item()
+
+
+def spread(values: Sequence[float | None], digits: int = 3) -> str:
+    """Mean and standard deviation, or a dash where there are no values."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return "-"
+    mean = f"{statistics.fmean(known):,.{digits}f}"
+    return mean if len(known) == 1 else f"{mean} +- {statistics.stdev(known):.{digits}f}"

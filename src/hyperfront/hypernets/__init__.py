@@ -8,8 +8,11 @@ from hyperfront.hypernets.chunked import ChunkedHypernet
 from hyperfront.hypernets.inner import inner_products
 from hyperfront.hypernets.linear import LinearHypernet
 from hyperfront.hypernets.mlp import MLPHypernet
+from hyperfront.hypernets.separate import SeparateHypernet
 
-KINDS: dict[str, Callable[..., Hypernet]] = {kind.kind: kind for kind in (MLPHypernet, ChunkedHypernet, LinearHypernet)}
+KINDS: dict[str, Callable[..., Hypernet]] = {
+    kind.kind: kind for kind in (MLPHypernet, ChunkedHypernet, LinearHypernet, SeparateHypernet)
+}
 
 __all__ = [
     "KINDS",
@@ -20,6 +23,7 @@ __all__ = [
     "MLPHypernet",
     "MakeAssembly",
     "OwnHypernet",
+    "SeparateHypernet",
     "architecture",
     "inner_products",
 ]

@@ -6,6 +6,7 @@ chunked      chunked        Replace     the weights, in chunks from a few matric
 low_rank     mlp            LowRank     factors of low-rank additions to shared weights
   linear     linear         LowRank     the same, linear in the ray (PaLoRA)
 film         mlp            Film        scale and shift of features (YOTO)
+separate     separate       Replace     nothing: the weights of one model for each of a few rays, side by side
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from hyperfront.assemblies import Assembly, Film, LowRank, Replace
 from hyperfront.errors import unknown_name
 from hyperfront.roles import Rest
 
-NAMES = ("mlp", "chunked", "low_rank", "film")
+NAMES = ("mlp", "chunked", "low_rank", "film", "separate")
 MakeAssembly = Callable[[nn.Module, Sequence[str]], Assembly]
 
 

@@ -24,6 +24,11 @@ class Hypernet(nn.Module, ABC):
     def options(self) -> dict[str, Any]:
         """The keyword arguments, as JSON, that make a hypernetwork of the same shape."""
 
+    @property
+    def knots(self) -> Tensor | None:
+        """The rays ``[K, m]`` that it has weights for, where it has not some for every ray."""
+        return None
+
     def gram(self, rays: Tensor, grads: Tensor) -> Tensor:
         """Inner products ``[R, m, m]`` of the objectives' gradients with respect to the hypernetwork's parameters,
         given those with respect to ``theta``, ``grads [R, m, n]``: the Gram matrix in hypernetwork space.

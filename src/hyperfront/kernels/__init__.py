@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import torch
 from torch import Tensor
+
+_PLAIN: ContextVar[bool] = ContextVar("plain", default=False)
 
 
 @functools.cache
@@ -15,5 +20,20 @@ def _triton() -> bool:
 
 
 def on_gpu(*tensors: Tensor) -> bool:
-    """Whether Triton programs can work on these tensors. An exported graph is made of PyTorch's own operations."""
-    return all(tensor.is_cuda for tensor in tensors) and _triton() and not torch.compiler.is_exporting()
+    """Whether the GPU's programs can work on these tensors."""
+    return all(tensor.is_cuda for tensor in tensors) and _triton() and fused()
+
+
+def fused() -> bool:
+    """Whether fused operations may be used. An exported graph is made of PyTorch's own."""
+    return not _PLAIN.get() and not torch.compiler.is_exporting()
+
+
+@contextmanager
+def plain() -> Iterator[None]:
+    """Inside, the plain twins run: they have second derivatives."""
+    token = _PLAIN.set(True)
+    try:
+        yield
+    finally:
+        _PLAIN.reset(token)

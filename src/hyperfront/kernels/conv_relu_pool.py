@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from hyperfront.kernels import conv_relu_pool_cpu, on_gpu
+from hyperfront.kernels import conv_relu_pool_cpu, fused, on_gpu
 
 
 def conv_relu_pool(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -25,7 +24,7 @@ def conv_relu_pool(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
         if pays(x, weight):
             return conv_relu_pool_on_gpu(x, weight, bias)
-    if not torch.compiler.is_exporting() and conv_relu_pool_cpu.pays(x, weight, bias):
+    if fused() and conv_relu_pool_cpu.pays(x, weight, bias):
         return conv_relu_pool_cpu.conv_relu_pool(x, weight, bias)
     return reference(x, weight, bias)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hyperfront.problem import Problem
+from hyperfront.solvers import Solver
 
 
 @dataclass(frozen=True)
@@ -23,13 +24,30 @@ class Recipe:
     alpha: float = 0.2
     """Rays are drawn from Dirichlet(alpha)."""
     align: bool = False
-    """Whether rays are aligned on the validation data (:func:`hyperfront.align`), where they ask for a balance."""
+    """Whether rays are aligned on the validation data (:func:`hyperfront.align`), if the solver balances losses."""
     evaluation_rays: int = 25
     validate_every: int = 1
     model: Mapping[str, Any] = field(default_factory=dict)
     """Options of :func:`hyperfront.wrap`: the hypernetwork and its size."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of the problem, where they differ from its defaults."""
+    separate: Mapping[str, Any] = field(default_factory=dict)
+    """What is different for one model per ray (:mod:`hyperfront.baselines`), such as the learning rate."""
+
+    def training(self) -> dict[str, Any]:
+        """The arguments of :func:`hyperfront.fit` that every method has."""
+        return {
+            key: getattr(self, key) for key in ("epochs", "batch_size", "lr", "schedule", "warmup", "validate_every")
+        }
+
+    def aligns(self, solver: Solver) -> bool:
+        """Whether to align the rays of a model that is trained with this solver."""
+        return self.align and solver.convention == "inverse"
+
+    def for_separate_models(self) -> Recipe:
+        """The recipe for one model per ray: as many passes over the data, in batches as large as the part of a batch
+        that each ray of a step has here."""
+        return replace(self, **{"batch_size": max(1, self.batch_size // self.rays_per_step), **self.separate})
 
 
 @dataclass(frozen=True)

@@ -232,7 +232,7 @@ def _at_least(value: int, least: int, name: str = "variables") -> None:
         raise ProblemError(f"{name} cannot be this", got=repr(value), expected=f"an integer >= {least}")
 
 
-TOY = Recipe(rays_per_step=16)
+TOY = Recipe(rays_per_step=16, separate={"lr": 1e-2})
 ENTRIES = {
     "fonseca": Entry(fonseca, "two Gaussian wells, concave front; arguments: variables=100", {"best": TOY}),
     "vlmop2": Entry(vlmop2, "the same in the box [-2, 2]^d; arguments: variables=2", {"best": TOY}),
@@ -242,7 +242,7 @@ ENTRIES = {
     "dtlz2": Entry(
         dtlz2,
         "the unit sphere, any number of objectives; arguments: m=3 distance_variables=10",
-        {"best": Recipe(epochs=60, rays_per_step=64, alpha=1.0, evaluation_rays=45)},
+        {"best": Recipe(epochs=60, rays_per_step=64, alpha=1.0, evaluation_rays=45, separate={"lr": 1e-2})},
     ),
     "problem2": Entry(problem2, "Problem 2 of Evtushenko & Posypkin, concave front", {"best": TOY}),
 }

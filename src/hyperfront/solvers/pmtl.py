@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,6 +14,7 @@ from hyperfront import preferences
 from hyperfront.errors import HyperfrontError
 from hyperfront.solvers.base import Solver, check_gram, named, rescale
 from hyperfront.solvers.minnorm import min_norm
+from hyperfront.solvers.planar import shortest_in_plane
 
 SAME = 1e-6  # unit vectors this close are the same ray, which is no neighbour of itself
 
@@ -57,14 +59,14 @@ class PMTL(Solver):
         points = losses.detach().double().masked_fill(~finite[:, None], 0)
         own = normalize(rays.double(), dim=-1)
         rows = _rows(points, own, self._others(own), self.tolerance)
-        alpha = min_norm(rows @ gram.masked_fill(~finite[:, None, None], 0) @ rows.mT)
+        gram = gram.masked_fill(~finite[:, None, None], 0)
+        alpha = shortest_in_plane(rows @ _root(gram)) if gram.shape[1] == 2 else min_norm(rows @ gram @ rows.mT)
         weights = rescale((alpha[:, None] @ rows)[:, 0], rays)
         return torch.where(finite[:, None], weights, rays).to(losses.dtype), named(finite)
 
     def _others(self, own: Tensor) -> Tensor:
         if self.references is not None:
-            given = torch.tensor(self.references, dtype=own.dtype, device=own.device)
-            return normalize(preferences.validate(given, own.shape[1]), dim=-1)
+            return _directions(self.references, own.shape[1], own.device)
         if len(own) < 2:
             raise HyperfrontError(
                 "PMTL has nothing to divide the loss space by",
@@ -73,6 +75,23 @@ class PMTL(Solver):
                 fix="fit(..., rays_per_step=16), or PMTL(references=hyperfront.rays(5, m).tolist())",
             )
         return own
+
+
+@functools.lru_cache(maxsize=8)
+def _directions(references: tuple[tuple[float, ...], ...], m: int, device: torch.device) -> Tensor:
+    """Unit vectors along the references; checked and copied once, since a captured step can do neither."""
+    given = preferences.validate(torch.tensor(references, dtype=torch.float64), m)
+    return normalize(given, dim=-1).to(device)
+
+
+def _root(gram: Tensor) -> Tensor:
+    """``L [R, 2, 2]`` with ``L L^T ~ gram``, in units of its trace; also of a matrix that is not quite positive."""
+    trace = gram.diagonal(dim1=1, dim2=2).sum(-1)[:, None, None]
+    gram = gram / torch.where(trace > 0, trace, 1)
+    first = gram[:, 0, 0].clamp_min(0).sqrt()
+    cross = torch.where(first > 0, gram[:, 0, 1] / first, 0)
+    second = (gram[:, 1, 1] - cross.square()).clamp_min(0).sqrt()
+    return torch.stack([first, torch.zeros_like(first), cross, second], -1).view(-1, 2, 2)
 
 
 def _rows(losses: Tensor, own: Tensor, others: Tensor, tolerance: float) -> Tensor:

@@ -22,7 +22,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from hyperfront import alignment, metrics
 from hyperfront.errors import CheckpointError, LossError, ProblemError
-from hyperfront.front import evaluate
+from hyperfront.front import Front, evaluate
 from hyperfront.model import ParetoModel
 from hyperfront.preferences import Dirichlet, Preferences, layout
 from hyperfront.problem import Problem
@@ -67,6 +67,7 @@ def fit(
     validation_rays: int | Tensor | Sequence = 25,
     patience: int | None = None,
     align: bool = False,
+    criterion: Callable[[Front], float] | None = None,
     checkpoint_every: int = 1,
     callbacks: Sequence[Callback] | None = None,
 ) -> Run:
@@ -78,8 +79,8 @@ def fit(
     makes a scheduler from the optimiser; it is stepped after every step. A batch is split among the rays of a step, or
     with ``share_batch`` seen by all. ``engine`` says how steps are run (:mod:`hyperfront.training.engines`), with the
     same numbers: ``"auto"``, ``"eager"``, ``"compiled"`` or ``"graph"``. ``patience`` validations without a better
-    hypervolume end the run. With ``align``, rays are aligned on the validation data at the end
-    (:func:`hyperfront.align`).
+    hypervolume end the run. ``criterion`` measures the validation front by something else than its hypervolume, the
+    larger the better. With ``align``, rays are aligned on the validation data at the end (:func:`hyperfront.align`).
 
     With ``deterministic``, runs with the same seed end at the same bytes on the same machine and engine: PyTorch's
     deterministic algorithms are switched on for the run, and an operation that has none is an error. Some are slower.
@@ -133,6 +134,7 @@ def fit(
         "reference": describe(problem.reference),
         "steps_per_epoch": steps,
         "validation_rays": describe(rays),
+        **({} if criterion is None else {"criterion": describe(criterion)}),
     }
     folder = RunFolder(Path(out)) if out is not None else None
     if folder and folder.config.exists():
@@ -154,7 +156,7 @@ def fit(
         if folder and not folder.config.exists():
             folder.create(config, environment(model.device))
         best = _best_so_far(folder, state)
-        history = _train(train, make_engine(engine, train), folder, callbacks, rays, best)
+        history = _train(train, make_engine(engine, train), folder, callbacks, rays, criterion, best)
         if best:
             model.load_state_dict(best)
         model.eval()
@@ -174,6 +176,7 @@ def _train(
     folder: RunFolder | None,
     callbacks: Sequence[Callback],
     rays: Tensor,
+    criterion: Callable[[Front], float] | None,
     best: dict[str, Tensor],
 ) -> list[dict[str, Any]]:
     """Epochs until the end, each with its validation, checkpoint and record; ``best`` is kept up to date."""
@@ -202,13 +205,14 @@ def _train(
                 _refuse_broken(state, steps)
                 epoch = position.begin(position.epoch + 1)
                 if "val" in problem.sources and (epoch % settings.validate_every == 0 or epoch == settings.epochs):
-                    record["validation"] = _validate(model, problem, rays, settings.batch_size)
-                    if problem.has_data and _improved(position, record["validation"]["hypervolume"]):
+                    front, record["validation"] = _validate(model, problem, rays, settings.batch_size)
+                    reached = criterion(front) if criterion else record["validation"]["hypervolume"]
+                    if problem.has_data and _improved(position, reached):
                         best |= {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
                         if folder:
                             model.save(folder.best)
                 elif epoch == settings.epochs:
-                    _calibrate(model, problem, settings.batch_size)
+                    calibrate(model, problem, settings.batch_size)
                 history.append(record)
                 _each(callbacks, "epoch_ended", record)
                 if folder and (done() or epoch % settings.checkpoint_every == 0):
@@ -221,10 +225,10 @@ def _train(
     return history
 
 
-def _validate(model: ParetoModel, problem: Problem, rays: Tensor, batch_size: int) -> dict[str, Any]:
-    _calibrate(model, problem, batch_size)
+def _validate(model: ParetoModel, problem: Problem, rays: Tensor, batch_size: int) -> tuple[Front, dict[str, Any]]:
+    calibrate(model, problem, batch_size)
     front = evaluate(model, problem.val, rays, batch_size=batch_size)
-    return {
+    return front, {
         "hypervolume": metrics.hypervolume(front.losses, front.reference) if front.reference else None,
         "uniformity": front.uniformity(),
         "losses": front.losses.tolist(),
@@ -232,7 +236,7 @@ def _validate(model: ParetoModel, problem: Problem, rays: Tensor, batch_size: in
     }
 
 
-def _calibrate(model: ParetoModel, problem: Problem, batch_size: int) -> None:
+def calibrate(model: ParetoModel, problem: Problem, batch_size: int) -> None:
     """BatchNorm statistics from a few full training batches, always the same and in no order of the data."""
     if model.target.norms:
         generator = torch.Generator().manual_seed(0)
@@ -252,10 +256,10 @@ def _record(state: TrainingState, steps: int, seconds: float) -> dict[str, Any]:
     }
 
 
-def _improved(position: Position, hypervolume: float | None) -> bool:
+def _improved(position: Position, reached: float | None) -> bool:
     """Whether these are the best weights so far; without a reference point the last ones always are."""
-    if hypervolume is None or position.best is None or hypervolume > position.best:
-        position.best, position.stale = hypervolume, 0
+    if reached is None or position.best is None or reached > position.best:
+        position.best, position.stale = reached, 0
         return True
     position.stale += 1
     return False

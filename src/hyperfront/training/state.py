@@ -28,7 +28,7 @@ class Position:
     epoch: int = 0
     step: int = 0
     best: float | None = None
-    """The largest validation hypervolume so far."""
+    """The largest validation hypervolume, or criterion, so far."""
     stale: int = 0
     """Validations since then."""
     sums: Tensor = field(default_factory=lambda: torch.zeros(0))

@@ -1,0 +1,138 @@
+"""Continuous Pareto MTL (Ma, Du & Matusik, ICML 2020): from a solution, expand along the tangent of the Pareto set.
+
+At a Pareto stationary ``theta`` some weights ``alpha`` of the simplex make ``sum_j alpha_j g_j = 0``. Along a curve of
+such points the derivative of that sum is zero, so its direction ``v`` satisfies
+
+    H v = sum_j beta_j g_j    with  H = sum_j alpha_j hessian(l_j)    for some beta,
+
+and ``beta = e_j`` is the direction in which objective ``j`` changes most for its curvature: ``<g_j, v> >= 0`` where
+``H`` is positive, so ``theta - v`` lowers it. ``H`` is never formed: MINRES (scipy) needs only its products with
+vectors, two backward passes each. The result is a set of points around every solution, and no map from rays to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hyperfront import kernels
+from hyperfront.batches import Batch, rows
+from hyperfront.errors import HyperfrontError
+from hyperfront.hypernets import inner_products
+from hyperfront.model import ParetoModel
+from hyperfront.problem import Problem
+from hyperfront.solvers.minnorm import min_norm
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """How to expand; the defaults are the authors', who took 10 steps along one objective."""
+
+    steps: int = 5
+    """Steps from each solution along each objective."""
+    length: float = 0.1
+    """Length of a step in weight space."""
+    damping: float = 0.1
+    """Added to the diagonal of the Hessian."""
+    iterations: int = 50
+    """Products with the Hessian for each tangent, at most."""
+    tolerance: float = 1e-5
+    """Relative residual at which MINRES stops."""
+    rows: int = 2048
+    """Training rows for the products; the gradients are of all rows."""
+
+    def expand(self, model: ParetoModel, problem: Problem, theta: Tensor, *, progress: Any = None) -> Tensor:
+        """The points ``[1 + m steps, n]`` reached from one solution ``theta [n]``, which comes first."""
+        curvature = Curvature(model, problem, self.rows)
+        points = [theta.detach()]
+        for objective in range(problem.m):
+            here = points[0]
+            for _ in range(self.steps):
+                direction = self.tangent(curvature, here, objective)
+                here = here - self.length * direction / direction.norm().clamp_min(torch.finfo(here.dtype).tiny)
+                points.append(here)
+                if progress:
+                    progress()
+        return torch.stack(points)
+
+    def tangent(self, curvature: Curvature, theta: Tensor, objective: int) -> Tensor:
+        """``v [n]`` with ``(H + damping) v = g_j``."""
+        try:
+            from scipy.sparse.linalg import LinearOperator, minres
+        except ImportError:
+            raise HyperfrontError("CPMTL needs scipy", fix="pip install 'hyperfront[compare]'") from None
+
+        grads = curvature.gradients(theta)
+        alpha = min_norm(inner_products(grads[:, None]))[0].to(theta)
+
+        def product(v: np.ndarray) -> np.ndarray:
+            return curvature.product(theta, alpha, torch.from_numpy(np.ravel(v)).to(theta)).double().cpu().numpy()
+
+        operator: Any = LinearOperator((len(theta), len(theta)), matvec=product, dtype=np.float64)  # pyrefly: ignore
+        wanted = grads[objective].double().cpu().numpy()
+        found, _ = minres(operator, wanted, shift=-self.damping, rtol=self.tolerance, maxiter=self.iterations)
+        return torch.from_numpy(found).to(theta)
+
+
+class Curvature:
+    """Gradients and Hessian-vector products of the objectives as functions of ``theta [n]``.
+
+    Dropout rests, and BatchNorm looks at the batch.
+    """
+
+    def __init__(self, model: ParetoModel, problem: Problem, rows: int):
+        self.model, self.problem, self.rows = model, problem, rows
+        self.source = problem.train.source
+        self.batch = self._sample()
+
+    def gradients(self, theta: Tensor) -> Tensor:
+        """``[m, n]``, means over all training rows."""
+        total, count = torch.zeros(self.problem.m, len(theta), dtype=torch.float64, device=theta.device), 0
+        for batch in self.source.batches(self.rows, theta.device):
+            leaf = theta.detach().requires_grad_()
+            losses, size = self._losses(leaf, batch), rows(batch) if self.problem.has_data else 1
+            for j, loss in enumerate(losses):
+                total[j] += size * _gradient(loss, leaf, retain_graph=j + 1 < len(losses)).double()
+            count += size
+        return (total / count).to(theta)
+
+    def product(self, theta: Tensor, alpha: Tensor, v: Tensor) -> Tensor:
+        """``H v [n]`` on the sample of rows."""
+        leaf = theta.detach().requires_grad_()
+        with kernels.plain():  # fused operations have no second derivative
+            gradient = _gradient(alpha @ torch.stack(self._losses(leaf, self.batch)), leaf, create_graph=True)
+            return _gradient(gradient @ v, leaf).detach()
+
+    def _sample(self) -> Batch:
+        generator, count = torch.Generator().manual_seed(0), getattr(self.source, "rows", self.rows)
+        return next(self.source.epoch(min(self.rows, count), generator, self.model.device, 0))
+
+    def _losses(self, theta: Tensor, batch: Batch) -> list[Tensor]:
+        with self._at_rest():
+            nothing = theta.new_zeros(0)
+            return list(self.problem.each_loss(lambda x: self.model.target.call(theta, nothing, x), batch))
+
+    @contextmanager
+    def _at_rest(self) -> Iterator[None]:
+        target = self.model.target
+        mode = target.training
+        target.eval()
+        for layer in target.norms.values():
+            layer.train()
+        try:
+            yield
+        finally:
+            target.train(mode)
+
+
+def _gradient(value: Tensor, theta: Tensor, **options: Any) -> Tensor:
+    """Zero where ``value`` does not depend on ``theta``."""
+    if not value.requires_grad:
+        return torch.zeros_like(theta)
+    return torch.autograd.grad(value, theta, materialize_grads=True, **options)[0]

@@ -1,0 +1,157 @@
+"""Evolutionary algorithms, NSGA-III and MOEA/D (pymoo), on the weights of the target: no gradients.
+
+An individual is ``theta [n]``, its fitness the losses on a fixed sample of training rows; a whole generation is
+evaluated at once. The box that individuals live in is that of the problem (``|z| <= pi/4``), or three times the largest
+initial weight. Reference directions are a Das-Dennis grid, one for each individual. For very long runs the algorithm is
+started anew from its population every :data:`BLOCK` generations, with random numbers from ``(seed, block)``: so a run
+that was stopped goes on exactly from the last block.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hyperfront import checkpoint, metrics
+from hyperfront.baselines.per_ray import separate_models
+from hyperfront.baselines.starts import starts
+from hyperfront.errors import HyperfrontError
+from hyperfront.front import evaluate
+from hyperfront.model import ParetoModel
+from hyperfront.preferences import das_dennis
+from hyperfront.preferences import rays as laid_out
+from hyperfront.problem import Point, Problem
+
+BLOCK = 1000
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What an evolutionary algorithm may spend: ``generations`` times ``population`` evaluations of ``rows`` rows."""
+
+    generations: int = 1000
+    population: int = 100
+    rows: int = 4096
+
+
+@dataclass(frozen=True)
+class Evolved:
+    """The last population ``theta [P, n]``, and how long it took."""
+
+    theta: Tensor
+    seconds: float
+
+
+def evolve(
+    name: str,
+    problem: Problem,
+    budget: Budget = Budget(),  # noqa: B008 (frozen)
+    *,
+    seed: int = 0,
+    device: str | torch.device = "cpu",
+    out: Path | None = None,
+    progress: Callable[[], Any] | None = None,
+) -> Evolved:
+    """Run ``"nsga3"`` or ``"moead"``; with ``out`` the population is kept there after every block, where a later call
+    goes on."""
+    file = None if out is None else Path(out) / "population.safetensors"
+    theta, done, spent = starts(problem, _population(problem.m, budget), seed), 0, 0.0
+    limit = _limit(problem, theta)
+    if file is not None and file.exists():
+        tensors, document = checkpoint.read(file)
+        theta, done, spent = tensors["theta"], document["generations"], document["seconds"]
+    fitness = _Fitness(problem, len(theta), budget.rows, torch.device(device))
+    while done < budget.generations:
+        start, block = time.perf_counter(), min(BLOCK, budget.generations - done)
+        theta = _run(name, fitness, theta, limit, block, [seed, done // BLOCK], progress or (lambda: None))
+        done, spent = done + block, spent + time.perf_counter() - start
+        if file is not None:
+            checkpoint.write(file, {"theta": theta}, {"generations": done, "seconds": spent})
+    return Evolved(theta, spent)
+
+
+def along_rays(problem: Problem, theta: Tensor, rays: Tensor, *, device: str | torch.device = "cpu") -> Tensor:
+    """For each of ``rays [R, m]`` the individual ``[R, n]`` that is nearest to it on the validation data: of those that
+    no other dominates there, the most uniform."""
+    model = separate_models(problem, laid_out(len(theta), problem.m), theta).to(device)
+    losses = evaluate(model, problem.val, laid_out(len(theta), problem.m)).losses
+    good = metrics.nondominated(losses).nonzero()[:, 0]
+    return theta[good[metrics.uniformity(losses[good], rays[:, None]).argmax(-1)]]
+
+
+def _population(m: int, budget: Budget) -> int:
+    return len(_directions(m, budget.population))
+
+
+def _directions(m: int, population: int) -> Tensor:
+    """The largest Das-Dennis grid of at most so many directions."""
+    fits = itertools.takewhile(lambda h: math.comb(h + m - 1, m - 1) <= population, itertools.count(1))
+    return das_dennis(m, max(fits, default=1))
+
+
+def _limit(problem: Problem, theta: Tensor) -> float:
+    target = problem.make_target() if problem.make_target else None
+    bounded = isinstance(target, Point) and target.low is not None
+    return math.pi / 4 if bounded else 3 * theta.abs().max().item()
+
+
+class _Fitness:
+    """Losses ``[P, m]`` of weights ``[P, n]``, in float64 where there are no data to be noisy."""
+
+    def __init__(self, problem: Problem, population: int, rows: int, device: torch.device):
+        self.problem, self.m = problem, problem.m
+        rays = laid_out(population, problem.m)
+        self.model: ParetoModel = problem.model(hypernet="separate", rays=rays).to(device).eval()
+        self.model = self.model if problem.has_data else self.model.double()
+        source = problem.train.source
+        count = min(rows, getattr(source, "rows", rows))
+        self.batch = next(source.epoch(count, torch.Generator().manual_seed(0), device, 0))
+
+    @torch.no_grad()
+    def __call__(self, weights: np.ndarray) -> np.ndarray:
+        theta = torch.from_numpy(weights).to(next(self.model.hypernet.parameters()))
+        rays = theta.new_full((len(theta), self.m), 1 / self.m)
+        losses = self.model.target.map(self.problem.losses, theta, rays, self.batch, split=False)
+        return losses.double().cpu().numpy()
+
+
+def _run(
+    name: str, fitness: _Fitness, theta: Tensor, limit: float, generations: int, seed: list[int],
+    progress: Callable[[], Any],
+) -> Tensor:  # fmt: skip
+    try:
+        from pymoo.algorithms.moo.moead import ParallelMOEAD
+        from pymoo.algorithms.moo.nsga3 import NSGA3
+        from pymoo.core.problem import Problem as Pymoo
+    except ImportError:
+        raise HyperfrontError("NSGA-III and MOEA/D need pymoo", fix="pip install 'hyperfront[compare]'") from None
+
+    class Weights(Pymoo):
+        def __init__(self) -> None:
+            super().__init__(n_var=theta.shape[1], n_obj=fitness.m, xl=-limit, xu=limit)
+
+        def _evaluate(self, x: np.ndarray, out: dict[str, Any], *_: Any, **__: Any) -> None:
+            out["F"] = fitness(x)
+
+    directions, sampling = _directions(fitness.m, len(theta)).numpy(), theta.double().clamp(-limit, limit).numpy()
+    if name == "nsga3":
+        algorithm = NSGA3(ref_dirs=directions, pop_size=len(theta), sampling=sampling)
+    else:
+        algorithm = ParallelMOEAD(ref_dirs=directions, n_neighbors=min(20, len(theta)), sampling=sampling)
+    number = int(np.random.SeedSequence(seed).generate_state(1)[0])
+    algorithm.setup(Weights(), termination=("n_gen", generations + 1), seed=number, verbose=False)
+    algorithm.next()  # evaluates the population it begins with
+    for _ in range(generations):
+        algorithm.next()
+        progress()
+    population: Any = algorithm.pop
+    return torch.from_numpy(np.asarray(population.get("X"))).to(theta)

@@ -1,0 +1,164 @@
+"""``hyperfront compare``: several methods on one problem, one table."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from hyperfront import checkpoint
+from hyperfront.baselines import Budget, Expansion
+from hyperfront.cli.arguments import Arguments, choose_device, parse
+from hyperfront.cli.output import console
+from hyperfront.errors import CheckpointError, HyperfrontError
+from hyperfront.experiments.compare import compare as run_all
+from hyperfront.experiments.compare import table
+from hyperfront.experiments.methods import Plan
+from hyperfront.experiments.result import Result
+from hyperfront.experiments.tune import Tuned
+from hyperfront.preferences import rays as laid_out
+from hyperfront.problem import Problem
+from hyperfront.problems import PROBLEMS, build, entry, recipe
+
+_METHODS = (
+    "Methods, separated by commas: phn-SOLVER, a Pareto hypernetwork; SOLVER (ls, epo, pmtl, mgda, ...), one model per "
+    "ray; cpmtl, expansion from the models of ls; nsga3 and moead, evolutionary algorithms; single, one model per "
+    "objective."
+)
+Folder = Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")]
+Number = Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(from the preset)")]
+
+
+def compare(
+    problem: Annotated[str, tyro.conf.arg(metavar="PROBLEM", help="One of " + ", ".join(PROBLEMS))],
+    /,
+    *,
+    methods: Annotated[str, tyro.conf.arg(metavar="NAME,NAME,...", help=_METHODS)] = "phn-epo,phn-ls,ls,epo,pmtl",
+    rays: Annotated[int, tyro.conf.arg(metavar="N")] = 5,
+    seeds: Annotated[int, tyro.conf.arg(metavar="N")] = 3,
+    preset: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="(the first)")] = None,
+    arguments: Arguments = (),
+    epochs: Number = None,
+    tuned: Folder = None,
+    expansion: Arguments = (),
+    budget: Arguments = (),
+    one_by_one: bool = False,
+    device: Annotated[str, tyro.conf.arg(metavar="NAME")] = "auto",
+    engine: Annotated[str, tyro.conf.arg(metavar="NAME")] = "auto",
+    data_dir: Folder = None,
+    out: Folder = None,
+    markdown: bool = False,
+) -> None:
+    """Compare methods on a built-in problem: hypervolume, uniformity, time and parameters in one table.
+
+    All methods are asked for the same points, get the same seeds, and keep the weights of the epoch with the best
+    validation hypervolume; the table is of the test data. What is finished is not run again: after an interruption,
+    the same command goes on. Examples:
+        hyperfront compare fonseca --methods phn-epo,ls,epo,pmtl,mgda,nsga3,moead
+        hyperfront compare adult --methods phn-epo,ls,epo,pmtl,cpmtl --rays 10 --seeds 3
+        hyperfront tune adult --method epo
+        hyperfront compare adult --tuned runs/tune-adult
+
+    Args:
+        rays: Rays, evenly laid out, the same for all methods.
+        seeds: Seeds 0, 1, ..., each a run of every method.
+        preset: Settings of the problem that are not given; one model per ray has those of its own where they differ.
+        arguments: Arguments of the problem, such as variables=2 or rows=2000.
+        epochs: Passes over the data, for all methods that are trained by gradients.
+        tuned: Folder in which `hyperfront tune` left the best settings of some of the methods.
+        expansion: Settings of cpmtl: steps, length, damping, iterations, tolerance, rows.
+        budget: Settings of nsga3 and moead: generations, population, rows.
+        one_by_one: Train one model per ray one by one, not all at once; the numbers are the same, up to rounding.
+        device: cpu, cuda, or auto: a GPU for problems with data, if there is one.
+        engine: How steps are run: eager, compiled, graph (a CUDA graph), or auto.
+        data_dir: Folder with the data; by default HYPERFRONT_DATA, else they are fetched into a cache.
+        out: Where results and runs go; by default runs/compare-PROBLEM-PRESET.
+        markdown: Print the table as Markdown.
+    """
+    settings = recipe(problem, preset)
+    preset = preset or next(iter(entry(problem).presets))
+    changes: dict[str, Any] = {"arguments": {**settings.arguments, **parse(arguments)}}
+    if epochs is not None:
+        changes |= {"epochs": epochs, "separate": {**settings.separate, "epochs": epochs}}
+    settings = dataclasses.replace(settings, **changes)
+    built = build(problem, **settings.arguments, **({} if data_dir is None else {"data_dir": data_dir}))
+    names = [name.strip() for name in methods.split(",") if name.strip()]
+    if seeds < 1 or not names:
+        raise HyperfrontError("nothing to compare", got=f"{seeds} seeds, methods {methods!r}", expected="one at least")
+    plan = Plan(
+        preset=preset,
+        recipe=settings,
+        rays=laid_out(rays, built.m),
+        tuned={} if tuned is None else {name: found.settings for name, found in _tuned(tuned, problem, names).items()},
+        expansion=_made(Expansion, expansion),
+        budget=_made(Budget, budget),
+        one_by_one=one_by_one,
+        device=str(choose_device(device, built)),
+        engine=engine,
+    )
+    folder = out or Path("runs") / f"compare-{problem}-{preset}"
+    torch.set_num_threads(1)  # tensors this small gain nothing from more, and lose much on a busy machine
+    count = iter(range(1, len(names) * seeds + 1))
+
+    def notify(method: str, seed: int, found: Result | None) -> None:
+        state = " [dim](finished before)[/dim]" if found else ""
+        console.print(f"{next(count)}/{len(names) * seeds}  {method}, seed {seed}{state}")
+
+    console.print(
+        f"[bold]{problem}[/bold]  {entry(problem).summary}\n{rays} rays, preset {preset}, results in {folder}"
+    )
+    try:
+        results = run_all(built, names, plan, seeds=range(seeds), folder=folder, notify=notify)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"stopped; the same command goes on with what is in {folder}") from None
+    _show(results, built, folder, markdown)
+
+
+def _tuned(folder: Path, problem: str, names: Sequence[str]) -> dict[str, Tuned]:
+    found = {name: Tuned.load(folder / f"{name}.json") for name in names if (folder / f"{name}.json").exists()}
+    if not found:
+        raise CheckpointError(
+            "nothing was tuned there",
+            got=folder,
+            expected=f"{names[0]}.json",
+            fix=f"hyperfront tune {problem} --method",
+        )
+    return found
+
+
+def _made(kind: type, arguments: tuple[str, ...]) -> Any:
+    try:
+        return kind(**parse(arguments))
+    except TypeError as error:
+        known = ", ".join(item.name for item in dataclasses.fields(kind))
+        raise HyperfrontError(f"no such setting of the {kind.__name__.lower()}", got=error, expected=known) from None
+
+
+def _show(results: Sequence[Result], problem: Problem, folder: Path, markdown: bool) -> None:
+    columns, rows = table(results, problem.truth)
+    lines = ["| " + " | ".join(line) + " |" for line in [columns, tuple("---" for _ in columns), *rows]]
+    checkpoint.write_bytes(folder / "table.md", ("\n".join(lines) + "\n").encode())
+    console.print()
+    if markdown:
+        console.print("\n".join(lines), soft_wrap=True, markup=False)
+        return
+    shown = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for index, name in enumerate(columns):
+        shown.add_column(name, justify="left" if index == 0 else "right", no_wrap=True)
+    for row in rows:
+        shown.add_row(*row)
+    Console(highlight=False, width=max(console.width, 110)).print(shown)  # wrapped by a terminal, but never cut off
+    reference = ", ".join(f"{value:g}" for value in problem.reference or ())
+    console.print(
+        f"\n{len({result.seed for result in results})} seed(s), test data; hypervolume up to ({reference}); uniformity "
+        "with the natural logarithm; seconds of the training steps, and of the same models one by one\n"
+        f"{folder / 'table.md'}",
+        style="dim",
+        soft_wrap=True,
+    )

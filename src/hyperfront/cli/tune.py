@@ -1,0 +1,155 @@
+"""``hyperfront tune``: the settings that a method is compared with."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import tyro
+
+from hyperfront.cli.arguments import Arguments, choose_device, parse, value
+from hyperfront.cli.output import console
+from hyperfront.errors import HyperfrontError
+from hyperfront.experiments.methods import Plan, family
+from hyperfront.experiments.tune import LEARNING_RATE
+from hyperfront.experiments.tune import tune as run_trials
+from hyperfront.preferences import rays as laid_out
+from hyperfront.problems import PROBLEMS, build, entry, recipe
+from hyperfront.training import Progress
+
+Folder = Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")]
+Number = Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(from the preset)")]
+
+
+def tune(
+    problem: Annotated[str, tyro.conf.arg(metavar="PROBLEM", help="One of " + ", ".join(PROBLEMS))],
+    /,
+    *,
+    method: Annotated[str, tyro.conf.arg(metavar="NAME")] = "phn-epo",
+    search: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUES ...", help_behavior_hint="")] = (),
+    trials: Annotated[int, tyro.conf.arg(metavar="N")] = 20,
+    rays: Annotated[int, tyro.conf.arg(metavar="N")] = 5,
+    preset: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="(the first)")] = None,
+    arguments: Arguments = (),
+    epochs: Number = None,
+    validate_every: Number = None,
+    seed: int = 0,
+    device: Annotated[str, tyro.conf.arg(metavar="NAME")] = "auto",
+    engine: Annotated[str, tyro.conf.arg(metavar="NAME")] = "auto",
+    data_dir: Folder = None,
+    out: Folder = None,
+    storage: Annotated[str | None, tyro.conf.arg(metavar="URL", help_behavior_hint="")] = None,
+) -> None:
+    """Find the settings of a method on a built-in problem, by the paper's protocol.
+
+    A hypernetwork (phn-SOLVER): the settings with the best validation hypervolume. One model per ray (SOLVER): train at
+    one ray, drop dominated configurations, keep the one with the highest uniformity. Bad trials are pruned. The same
+    command goes on with a study that was stopped; with one --storage, many machines work on it at once. Examples:
+        hyperfront tune adult --method phn-epo
+        hyperfront tune adult --method epo --search lr=1e-3,5e-4,1e-4
+        hyperfront tune multi-mnist --method phn-ls --search lr=1e-4..1e-2 hidden=50..200 alpha=0.1..1.0
+        hyperfront compare adult --methods phn-epo,epo --tuned runs/tune-adult-quick
+
+    Args:
+        method: phn-SOLVER or SOLVER, such as phn-epo, ls or pmtl; cpmtl takes what was found for ls.
+        search: What to search: NAME=LOW..HIGH on a logarithmic scale, or NAME=VALUE,VALUE,...; names are settings of a
+            preset (lr, batch_size, epochs, warmup, schedule, alpha, rays_per_step) or options of the hypernetwork
+            (hidden). If all are lists, the whole grid is tried. By default lr=1e-4..1e-2.
+        trials: Trials in all, with those that were pruned and those of earlier calls.
+        rays: Rays at which the hypervolume is measured, or that PMTL divides the loss space by.
+        preset: Where settings that are not searched come from.
+        arguments: Arguments of the problem, such as variables=2 or rows=2000.
+        epochs: Passes over the data.
+        validate_every: Epochs between validations, at which trials can be pruned.
+        seed: Seed of all trials, and of the search.
+        device: cpu, cuda, or auto: a GPU for problems with data, if there is one.
+        engine: How steps are run: eager, compiled, graph (a CUDA graph), or auto.
+        data_dir: Folder with the data; by default HYPERFRONT_DATA, else they are fetched into a cache.
+        out: Where METHOD.json goes; by default runs/tune-PROBLEM-PRESET.
+        storage: Data base for the trials, as optuna names it; by default SQLite in the folder of --out.
+    """
+    settings = recipe(problem, preset)
+    preset = preset or next(iter(entry(problem).presets))
+    given = {"epochs": epochs, "validate_every": validate_every}
+    changes: dict[str, Any] = {key: number for key, number in given.items() if number is not None}
+    settings = dataclasses.replace(
+        settings,
+        **changes,
+        separate={**settings.separate, **changes},
+        arguments={**settings.arguments, **parse(arguments)},
+    )
+    built = build(problem, **settings.arguments, **({} if data_dir is None else {"data_dir": data_dir}))
+    plan = Plan(
+        preset=preset,
+        recipe=settings,
+        rays=laid_out(rays, built.m),
+        device=str(choose_device(device, built)),
+        engine=engine,
+    )
+    folder = out or Path("runs") / f"tune-{problem}-{preset}"
+    if storage is None:
+        folder.mkdir(parents=True, exist_ok=True)
+    torch.set_num_threads(1)
+    _quiet()
+    console.print(f"[bold]{method}[/bold] on [bold]{problem}[/bold], preset {preset}, {trials} trials; {folder}")
+    try:
+        found = run_trials(
+            built,
+            method,
+            plan,
+            space=dict(map(_range, search)) or LEARNING_RATE,
+            trials=trials,
+            storage=storage or f"sqlite:///{folder / 'trials.db'}",
+            seed=seed,
+            callbacks=[Progress()],
+            notify=_tell,
+        )
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("stopped; the same command goes on with the trials that are left") from None
+    file = folder / f"{method}.json"
+    found.save(file)
+    rule = "highest uniformity of what is not dominated" if family(method) == "per-ray" else "best hypervolume"
+    console.print(f"\n{rule}: {_words(found.settings)}")
+    console.print(
+        f"validation hypervolume {found.hypervolume:.4f}, uniformity {found.uniformity:.4f}; trials: "
+        + ", ".join(f"{count} {state}" for state, count in found.trials.items())
+    )
+    console.print(f"wrote {file}")
+
+
+def _range(text: str) -> tuple[str, Any]:
+    """``lr=1e-4..1e-2`` as a tuple, ``lr=1e-3,1e-4`` as a list."""
+    name, equals, values = text.partition("=")
+    parts = values.split("..") if ".." in values else values.split(",")
+    if not equals or not all(parts):
+        raise HyperfrontError("nothing to search", got=text, expected="name=low..high or name=value,value,...")
+    found = [value(part) for part in parts]
+    if ".." not in values:
+        return name, found
+    if len(found) != 2 or isinstance(found[0], str) or isinstance(found[1], str) or not 0 < found[0] < found[1]:
+        raise HyperfrontError("no such range", got=text, expected="name=low..high with 0 < low < high")
+    return name, tuple(found)
+
+
+def _tell(study: Any, trial: Any) -> None:
+    reached = trial.user_attrs
+    if trial.state.name == "COMPLETE":
+        text = f"hypervolume {reached['hypervolume']:.4f}, uniformity {reached['uniformity']:.4f}"
+    else:
+        text = reached.get("failed") or trial.state.name.lower()
+    console.print(f"trial {trial.number + 1:>3}  {_words(trial.params)}  {text}")
+
+
+def _words(settings: Any) -> str:
+    return ", ".join(f"{name} {f'{v:.3g}' if isinstance(v, float) else v}" for name, v in settings.items())
+
+
+def _quiet() -> None:
+    """Optuna's own log lines repeat what is printed here."""
+    try:
+        import optuna
+    except ImportError:
+        return  # the error that says what to install comes later
+    optuna.logging.set_verbosity(optuna.logging.ERROR)

@@ -1,0 +1,102 @@
+"""Compare methods on one problem: the same rays, the same seeds, the same selection rule, one table.
+
+Everything that is finished has a result file, and is not run again; what was interrupted goes on from its run folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import torch
+
+from hyperfront.errors import CheckpointError
+from hyperfront.experiments.methods import Plan, check_method, run_method
+from hyperfront.experiments.result import Result
+from hyperfront.experiments.table import spread
+from hyperfront.problem import Problem, Truth
+
+Notify = Callable[[str, int, Result | None], None]
+
+
+def compare(
+    problem: Problem,
+    methods: Sequence[str],
+    plan: Plan,
+    *,
+    seeds: Sequence[int],
+    folder: Path,
+    progress: bool = True,
+    notify: Notify = lambda method, seed, found: None,
+) -> list[Result]:
+    """A result for every method and seed, in ``folder/results``; the runs are in ``folder/runs``.
+
+    ``notify(method, seed, found)`` is called before each, with the result where it is there already.
+    """
+    for method in methods:
+        check_method(method)
+    files = {(method, seed): folder / "results" / f"{method}-{seed}.json" for seed in seeds for method in methods}
+    done = {part: _finished(file, plan, part[0], problem) for part, file in files.items() if file.exists()}
+    for part, file in files.items():
+        notify(*part, done.get(part))
+        if part not in done:
+            method, seed = part
+            done[part] = run_method(method, plan, problem, seed=seed, runs=folder / "runs", progress=progress)
+            done[part].save(file)
+    return [done[method, seed] for method in methods for seed in seeds]
+
+
+def _finished(file: Path, plan: Plan, method: str, problem: Problem) -> Result:
+    """The result in ``file``, or an error if it is of another comparison."""
+    found, settings = Result.load(file), plan.settings(method)
+    identity = (problem.identity or {}).get("problem")
+    wanted = {"problem": identity, "preset": plan.preset, **settings}
+    stored = {"problem": found.problem, "preset": found.preset, **found.settings}
+    different = sorted(key for key in wanted.keys() | stored.keys() if wanted.get(key) != stored.get(key))
+    if different:
+        raise CheckpointError(
+            f"the folder holds a result of {method} with other settings",
+            got="; ".join(f"{key} = {wanted.get(key)}" for key in different),
+            expected="; ".join(f"{key} = {stored.get(key)}" for key in different),
+            fix="the same settings, or another folder",
+        )
+    return found
+
+
+COLUMNS = ("method", "points", "HV", "uniformity", "distance", "seconds", "one by one", "parameters")
+
+
+def table(results: Sequence[Result], truth: Truth | None = None) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Columns, and a row for each method: means over seeds (and standard deviations), on the test data.
+
+    ``distance`` is the largest one of a point to the true front, where that is known. ``seconds`` are those of the
+    training steps, ``one by one`` those of the same models trained one after the other.
+    """
+    shown = [name for name in COLUMNS if truth is not None or name != "distance"]
+    return tuple(shown), [_row(method, group, truth) for method, group in _by_method(results)]
+
+
+def _by_method(results: Sequence[Result]) -> Iterator[tuple[str, list[Result]]]:
+    for method in dict.fromkeys(result.method for result in results):
+        yield method, [result for result in results if result.method == method]
+
+
+def _row(method: str, group: Sequence[Result], truth: Truth | None) -> tuple[str, ...]:
+    tests = [result.fronts["test"] for result in group]
+    distances = [truth.distance(torch.tensor(test["losses"])).max().item() for test in tests] if truth else []
+    single = group[0].family == "single"
+    return (
+        "single (ideal)" if single else method,
+        "1" if single else str(len(tests[0]["losses"])),
+        spread([test["hypervolume"] for test in tests], digits=4),
+        spread([test["uniformity"] for test in tests], digits=4),
+        *([f"{sum(distances) / len(distances):.1e}"] if truth else []),
+        _mean([result.seconds["training"] for result in group]),
+        _mean([result.seconds.get("one_by_one") for result in group]),
+        f"{group[0].parameters:,}",
+    )
+
+
+def _mean(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return f"{sum(known) / len(known):,.1f}" if known else "-"

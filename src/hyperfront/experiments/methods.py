@@ -1,0 +1,225 @@
+"""Every method by its name, from a plan to a result.
+
+================================ ==============================================================================
+``phn-SOLVER``                   a Pareto hypernetwork trained with that solver
+``ls``, ``epo``, ``pmtl``, ...   one model per ray, with any solver
+``cpmtl``                        expansion from the models of ``ls``
+``nsga3``, ``moead``             evolutionary algorithms
+``single``                       one model per objective: the ideal point
+================================ ==============================================================================
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hyperfront.baselines import (
+    Budget,
+    Expansion,
+    along_rays,
+    asked,
+    evolve,
+    fit_one_by_one,
+    fit_single_tasks,
+    fit_stacked,
+    seconds_one_by_one,
+    separate_models,
+)
+from hyperfront.errors import unknown_name
+from hyperfront.experiments.result import Result, measure
+from hyperfront.front import evaluate
+from hyperfront.preferences import Dirichlet
+from hyperfront.preferences import rays as laid_out
+from hyperfront.problem import Problem
+from hyperfront.problems.recipe import Recipe
+from hyperfront.runs import Run, RunFolder
+from hyperfront.solvers.names import SOLVERS, make_solver
+from hyperfront.training import Progress, fit
+from hyperfront.training.loop import calibrate
+from hyperfront.training.record import describe
+
+EVOLUTIONARY = ("nsga3", "moead")
+NAMES = (*(f"phn-{solver}" for solver in SOLVERS), *SOLVERS, "cpmtl", *EVOLUTIONARY, "single")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What all methods of a comparison share."""
+
+    preset: str
+    recipe: Recipe
+    rays: Tensor
+    """``[R, m]``, in the convention ``inverse``."""
+    tuned: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Settings of methods by name that replace those of the recipe."""
+    expansion: Expansion = field(default_factory=Expansion)
+    budget: Budget = field(default_factory=Budget)
+    one_by_one: bool = False
+    """Train one model per ray one by one, instead of all at once."""
+    device: str = "cpu"
+    engine: str = "auto"
+
+    def recipe_of(self, method: str) -> Recipe:
+        """The recipe that a method trains by; CPMTL begins with the models of LS."""
+        recipe = self.recipe if method.startswith("phn-") else self.recipe.for_separate_models()
+        return with_settings(recipe, self.tuned.get("ls" if method == "cpmtl" else method, {}))
+
+    def settings(self, method: str) -> dict[str, Any]:
+        """All settings of a method, as its results keep them."""
+        own: dict[str, Any] = {"rays": [[float(f"{value:.6g}") for value in ray] for ray in self.rays.tolist()]}
+        if method == "cpmtl":
+            own["expansion"] = asdict(self.expansion)
+        elif method in EVOLUTIONARY:
+            own["budget"] = asdict(self.budget)
+        return describe(asdict(self.recipe_of(method))) | own
+
+
+def with_settings(recipe: Recipe, settings: Mapping[str, Any]) -> Recipe:
+    """The recipe with some settings replaced; those that are no field of it are options of the model."""
+    known = {item.name for item in fields(Recipe)}
+    own: dict[str, Any] = {key: value for key, value in settings.items() if key in known}
+    model = {key: value for key, value in settings.items() if key not in known}
+    return replace(replace(recipe, model={**recipe.model, **model}), **own)
+
+
+def check_method(name: str) -> str:
+    """The name, or an error that suggests the nearest one."""
+    if name not in NAMES:
+        raise unknown_name("method", name, NAMES)
+    return name
+
+
+def family(name: str) -> str:
+    """What kind of method it is.
+
+    >>> family("phn-epo"), family("epo"), family("moead")
+    ('phn', 'per-ray', 'evolutionary')
+    """
+    if name.startswith("phn-"):
+        return "phn"
+    if name in EVOLUTIONARY:
+        return "evolutionary"
+    return name if name in ("cpmtl", "single") else "per-ray"
+
+
+def run_method(name: str, plan: Plan, problem: Problem, *, seed: int, runs: Path, progress: bool = True) -> Result:
+    """Train (or go on training) in a folder below ``runs``, and measure."""
+    start, before = time.perf_counter(), _seconds_before(runs / f"{'ls' if name == 'cpmtl' else name}-{seed}")
+    train = TRAINERS[family(check_method(name))]
+    run, more = train(name, plan, problem, seed, runs, [Progress()] if progress else [])
+    seconds = {"total": time.perf_counter() - start - more.get("timing", 0.0) + before}
+    seconds |= {key: value for key, value in more.items() if key != "timing"}
+    return measure(
+        run, problem, preset=plan.preset, solver=name.removeprefix("phn-"), seed=seed, settings=plan.settings(name),
+        seconds=seconds, family=family(name),
+    )  # fmt: skip
+
+
+def _seconds_before(folder: Path) -> float:
+    """Training time of earlier calls."""
+    logs = [RunFolder(folder), *(RunFolder(path) for path in folder.glob("ray-*"))]
+    return sum(record["seconds"] for log in logs for record in log.records())
+
+
+Trained = tuple[Run, dict[str, float]]
+"""A run and times by name; ``timing`` is what only went into measuring others."""
+
+
+def hypernetwork(name: str, plan: Plan, problem: Problem, seed: int, runs: Path, callbacks: list) -> Trained:
+    solver, recipe = make_solver(name.removeprefix("phn-")), plan.recipe_of(name)
+    torch.manual_seed(seed)
+    model = problem.model(**recipe.model)
+    run = fit(
+        model,
+        problem,
+        solver=solver,
+        preferences=Dirichlet(recipe.alpha),
+        rays_per_step=recipe.rays_per_step,
+        validation_rays=asked(plan.rays, solver),
+        align=recipe.aligns(solver),
+        seed=seed,
+        out=runs / f"{name}-{seed}",
+        resume=True,
+        device=plan.device,
+        engine=plan.engine,
+        callbacks=callbacks,
+        **recipe.training(),
+    )
+    return run, {}
+
+
+def per_ray(name: str, plan: Plan, problem: Problem, seed: int, runs: Path, callbacks: list) -> Trained:
+    solver, recipe, folder = make_solver(name), plan.recipe_of(name), runs / f"{name}-{seed}"
+    options: dict[str, Any] = {"seed": seed, "device": plan.device, "engine": plan.engine}
+    if plan.one_by_one:
+        run = fit_one_by_one(problem, plan.rays, solver, recipe, out=folder, callbacks=callbacks, **options)
+        return run, {"one_by_one": sum(record["seconds"] for record in run.history)}
+    run = fit_stacked(problem, plan.rays, solver, recipe, out=folder, resume=True, callbacks=callbacks, **options)
+    start = time.perf_counter()
+    alone = seconds_one_by_one(problem, plan.rays, solver, recipe, **options)
+    return run, {"one_by_one": alone, "timing": time.perf_counter() - start}
+
+
+def expanded(name: str, plan: Plan, problem: Problem, seed: int, runs: Path, callbacks: list) -> Trained:
+    base, times = per_ray("ls", plan, problem, seed, runs, callbacks)
+    start = time.perf_counter()
+    with _bar(bool(callbacks), plan.expansion.steps * problem.m * len(plan.rays), "tangent") as bar:
+        patches = [
+            plan.expansion.expand(base.model, problem, theta, progress=bar)
+            for theta in base.model.hypernet(base.model.hypernet.knots).detach()
+        ]
+    spent = time.perf_counter() - start
+    theta, history = torch.cat(patches), [*base.history, {"status": {}, "seconds": spent}]
+    run = _as_run(problem, theta, laid_out(len(theta), problem.m), plan.recipe_of(name), history)
+    return run, {"expansion": spent, "one_by_one": times["one_by_one"] + spent, "timing": times.get("timing", 0.0)}
+
+
+def evolved(name: str, plan: Plan, problem: Problem, seed: int, runs: Path, callbacks: list) -> Trained:
+    with _bar(bool(callbacks), plan.budget.generations, "generation") as bar:
+        folder = runs / f"{name}-{seed}"
+        found = evolve(name, problem, plan.budget, seed=seed, device=plan.device, out=folder, progress=bar)
+    theta = along_rays(problem, found.theta, plan.rays, device=plan.device)
+    history = [{"status": {}, "seconds": found.seconds}]
+    return _as_run(problem, theta.to(plan.device), plan.rays, plan.recipe_of(name), history), {}
+
+
+def single_tasks(name: str, plan: Plan, problem: Problem, seed: int, runs: Path, callbacks: list) -> Trained:
+    run = fit_single_tasks(
+        problem, plan.recipe_of(name), seed=seed, out=runs / f"{name}-{seed}", resume=True, device=plan.device,
+        engine=plan.engine, callbacks=callbacks,
+    )  # fmt: skip
+    return run, {}
+
+
+TRAINERS: dict[str, Callable[..., Trained]] = {
+    "phn": hypernetwork,
+    "per-ray": per_ray,
+    "cpmtl": expanded,
+    "evolutionary": evolved,
+    "single": single_tasks,
+}
+
+
+def _as_run(problem: Problem, theta: Tensor, rays: Tensor, recipe: Recipe, history: list) -> Run:
+    """Models that were not made by :func:`hyperfront.fit`, as it would return them."""
+    model = separate_models(problem, rays, theta).to(theta.device)
+    model.record = dict(problem.identity or {})
+    calibrate(model, problem, recipe.batch_size)
+    front = evaluate(model.eval(), problem.val, rays, batch_size=recipe.batch_size)
+    return Run(model=model, front=front, history=history, folder=None)
+
+
+@contextmanager
+def _bar(shown: bool, total: int, unit: str) -> Iterator[Callable[[], Any]]:
+    from tqdm.auto import tqdm
+
+    with tqdm(total=total, unit=unit, disable=None if shown else True, dynamic_ncols=True) as bar:
+        yield bar.update

@@ -1,0 +1,233 @@
+"""Hyper-parameters by the paper's protocol (section 5, "Hyperparameter tuning"), with optuna.
+
+- A hypernetwork: the settings with the best validation hypervolume, one number to maximise.
+- One model per ray: all rays would be too expensive, so one ray, the central one. Each configuration gives a point of
+  validation losses; dominated points are dropped, and of the rest the most uniform wins.
+
+Configurations that do badly are pruned (:mod:`hyperfront.experiments.pruning`). Trials are kept in a data base (SQLite,
+or any that optuna can use, also by many machines at once), so that a study that was stopped goes on.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from hyperfront import checkpoint, metrics
+from hyperfront.baselines import asked, fit_stacked, with_references
+from hyperfront.errors import CheckpointError, HyperfrontError, LossError, ProblemError
+from hyperfront.experiments.methods import Plan, check_method, family, with_settings
+from hyperfront.experiments.pruning import STARTUP, WARMUP, BelowMedian, Dominated, load_optuna
+from hyperfront.preferences import Dirichlet
+from hyperfront.preferences import rays as laid_out
+from hyperfront.problem import Problem
+from hyperfront.problems.recipe import Recipe
+from hyperfront.solvers.names import make_solver
+from hyperfront.training import Callback, fit
+
+FORMAT = "hyperfront-tuned"
+HEARTBEAT = 60
+"""Seconds between signs of life of a trial; one that has died is tried again."""
+
+Space = Mapping[str, Sequence[Any]]
+"""Settings by name: a tuple (low, high), searched on a logarithmic scale, or a list of values."""
+LEARNING_RATE: Space = {"lr": (1e-4, 1e-2)}
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The best settings of a method on a problem, and how they were found."""
+
+    problem: str
+    preset: str
+    method: str
+    settings: Mapping[str, Any]
+    hypervolume: float | None
+    """On the validation data; of a single point for one model per ray."""
+    uniformity: float
+    losses: list[list[float]]
+    trials: Mapping[str, int]
+    """How many ended how."""
+
+    def save(self, path: Path) -> None:
+        checkpoint.write_json(path, {"format": FORMAT, "schema": checkpoint.SCHEMA, **asdict(self)})
+
+    @classmethod
+    def load(cls, path: Path) -> Tuned:
+        document = checkpoint.read_json(path)
+        try:
+            if document.pop("format") != FORMAT or document.pop("schema") != checkpoint.SCHEMA:
+                raise KeyError("format")
+            return cls(**document)
+        except (KeyError, TypeError) as error:
+            raise CheckpointError("the file holds no tuned settings", got=f"{path}: {error!r}") from None
+
+
+def tune(
+    problem: Problem,
+    method: str,
+    plan: Plan,
+    *,
+    space: Space = LEARNING_RATE,
+    trials: int = 20,
+    storage: str,
+    seed: int = 0,
+    callbacks: Sequence[Callback] = (),
+    notify: Callable[[Any, Any], None] = lambda study, trial: None,
+) -> Tuned:
+    """Run trials until the study in ``storage`` has ``trials`` that ended, and return the best.
+
+    ``callbacks`` are those of every training run; ``notify(study, trial)`` is called after each trial.
+    """
+    optuna, kind = load_optuna(), family(check_method(method))
+    if kind not in ("phn", "per-ray"):
+        raise HyperfrontError(
+            f"{method} has no settings to tune", expected="phn-SOLVER or SOLVER", fix="cpmtl begins with those of ls"
+        )
+    settings = {item.name for item in fields(Recipe)}
+    if kind == "per-ray" and (options := sorted(space.keys() - settings)):
+        raise HyperfrontError(
+            f"{method} has no hypernetwork to tune", got=options[0], expected="one of " + ", ".join(sorted(settings))
+        )
+    if problem.reference is None:
+        raise ProblemError("tuning measures hypervolumes, which need a reference point")
+    many = kind == "per-ray"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        again = optuna.storages.RetryHeartbeatStaleTrialCallback()
+        kept = optuna.storages.RDBStorage(storage, heartbeat_interval=HEARTBEAT, heartbeat_stale_trial_callback=again)
+        study = optuna.create_study(
+            study_name="-".join([(problem.identity or {}).get("problem", "problem"), plan.preset, method]),
+            storage=kept,
+            sampler=_sampler(space, seed, kept),
+            pruner=optuna.pruners.MedianPruner(STARTUP, math.ceil(WARMUP * plan.recipe_of(method).epochs)),
+            directions=["minimize"] * problem.m if many else ["maximize"],
+            load_if_exists=True,
+        )
+    _check_study(study, plan.settings(method) | {"seed": seed})
+    trial_of = _one_ray if many else _hypernetwork
+
+    def objective(trial: Any) -> Any:
+        recipe = with_settings(plan.recipe_of(method), _suggest(trial, space))
+        try:
+            return trial_of(trial, method, plan, problem, recipe, seed, callbacks)
+        except LossError as error:  # a learning rate that is too high, for instance
+            trial.set_user_attr("failed", error.what)
+            raise optuna.TrialPruned(error.what) from None
+        except KeyboardInterrupt:
+            study.enqueue_trial(trial.params)
+            raise
+
+    ended = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
+    if len(study.get_trials(deepcopy=False, states=ended)) < trials:
+        enough = optuna.study.MaxTrialsCallback(trials, states=ended)
+        study.optimize(objective, callbacks=[notify, enough])
+    return _chosen(study, problem, plan, method)
+
+
+def _check_study(study: Any, settings: dict[str, Any]) -> None:
+    """Trials of other settings cannot be compared with these."""
+    stored = study.user_attrs.get("settings")
+    if stored is None:
+        study.set_user_attr("settings", settings)
+        return
+    different = sorted(key for key in stored.keys() | settings.keys() if stored.get(key) != settings.get(key))
+    if different:
+        raise CheckpointError(
+            "the study has trials with other settings",
+            got="; ".join(f"{key} = {settings.get(key)}" for key in different),
+            expected="; ".join(f"{key} = {stored.get(key)}" for key in different),
+            fix="the same settings, or another folder or data base",
+        )
+
+
+def _hypernetwork(
+    trial: Any, method: str, plan: Plan, problem: Problem, recipe: Recipe, seed: int, callbacks: Sequence[Callback]
+) -> float:
+    """The validation hypervolume that a hypernetwork reaches."""
+    solver = make_solver(method.removeprefix("phn-"))
+    torch.manual_seed(seed)
+    run = fit(
+        problem.model(**recipe.model),
+        problem,
+        solver=solver,
+        preferences=Dirichlet(recipe.alpha),
+        rays_per_step=recipe.rays_per_step,
+        validation_rays=asked(plan.rays, solver),
+        align=recipe.aligns(solver),
+        seed=seed,
+        device=plan.device,
+        engine=plan.engine,
+        callbacks=[*callbacks, BelowMedian(trial)],
+        **recipe.training(),
+    )
+    return _note(trial, run.front, problem)
+
+
+def _one_ray(
+    trial: Any, method: str, plan: Plan, problem: Problem, recipe: Recipe, seed: int, callbacks: Sequence[Callback]
+) -> list[float]:
+    """The validation losses that one model reaches at the central ray."""
+    solver = with_references(make_solver(method), plan.rays)
+    options = {"device": plan.device, "engine": plan.engine, "seed": seed}
+    watching = [*callbacks, Dominated(trial, math.ceil(WARMUP * recipe.epochs))]
+    run = fit_stacked(problem, laid_out(1, problem.m), solver, recipe, callbacks=watching, **options)
+    _note(trial, run.front, problem)
+    return trial.user_attrs["losses"][0]
+
+
+def _note(trial: Any, front: Any, problem: Problem) -> float:
+    """Keep what was reached with the trial; the hypervolume."""
+    trial.set_user_attr("losses", front.losses.tolist())
+    trial.set_user_attr("uniformity", front.uniformity())
+    trial.set_user_attr("hypervolume", metrics.hypervolume(front.losses, problem.reference or ()))
+    return trial.user_attrs["hypervolume"]
+
+
+def _chosen(study: Any, problem: Problem, plan: Plan, method: str) -> Tuned:
+    complete = [trial for trial in study.get_trials(deepcopy=False) if trial.state.name == "COMPLETE"]
+    if not complete:
+        raise HyperfrontError("no trial came to its end", fix="more trials, or a smaller learning rate in --search")
+    best = most_uniform(complete) if family(method) == "per-ray" else study.best_trial
+    states = [trial.state.name.lower() for trial in study.get_trials(deepcopy=False)]
+    return Tuned(
+        problem=(problem.identity or {}).get("problem", "problem"),
+        preset=plan.preset,
+        method=method,
+        settings=best.params,
+        trials={state: states.count(state) for state in sorted(set(states))},
+        **{key: best.user_attrs[key] for key in ("hypervolume", "uniformity", "losses")},
+    )
+
+
+def most_uniform(trials: Sequence[Any]) -> Any:
+    """Of the trials whose losses no other's dominate, the one with the highest uniformity."""
+    losses = torch.tensor([trial.user_attrs["losses"][0] for trial in trials], dtype=torch.float64)
+    good = [trial for trial, keep in zip(trials, metrics.nondominated(losses).tolist()) if keep]
+    return max(good, key=lambda trial: trial.user_attrs["uniformity"])
+
+
+def _suggest(trial: Any, space: Space) -> dict[str, Any]:
+    def one(name: str, values: Sequence[Any]) -> Any:
+        if isinstance(values, tuple):
+            whole = all(isinstance(value, int) for value in values)
+            return (trial.suggest_int if whole else trial.suggest_float)(name, *values, log=True)
+        return trial.suggest_categorical(name, values)
+
+    return {name: one(name, values) for name, values in space.items()}
+
+
+def _sampler(space: Space, seed: int, storage: Any) -> Any:
+    """The whole grid where there are only lists, else a tree of Parzen estimators; seeded anew when a study goes on."""
+    samplers = load_optuna().samplers
+    if all(isinstance(values, list) for values in space.values()):
+        return samplers.GridSampler(dict(space), seed=seed)
+    known = sum(study.n_trials for study in load_optuna().get_all_study_summaries(storage))
+    return samplers.TPESampler(seed=int(np.random.SeedSequence([seed, known]).generate_state(1)[0]))

@@ -1,0 +1,361 @@
+"""What hypernetworks are compared with: separate models, CPMTL, evolutionary algorithms, single tasks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import partial
+
+import pytest
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+import hyperfront as hf
+from hyperfront import metrics, preferences
+from hyperfront.baselines import (
+    Budget,
+    Expansion,
+    along_rays,
+    evolutionary,
+    evolve,
+    fit_one_by_one,
+    fit_single_tasks,
+    fit_stacked,
+    ideal_point,
+    ideal_volume,
+    seconds_one_by_one,
+    separate_models,
+    starts,
+)
+from hyperfront.baselines.cpmtl import Curvature
+from hyperfront.hypernets import SeparateHypernet
+from hyperfront.problems import toys
+from hyperfront.problems.lenet import LeNet
+from hyperfront.problems.recipe import Recipe
+from hyperfront.solvers.minnorm import active_set
+from hyperfront.solvers.planar import shortest_in_plane
+from hyperfront.sources import NoData
+
+RAYS = hf.rays(5, m=2)
+SHORT = Recipe(epochs=3, lr=1e-2, batch_size=16)
+PER_RAY = [hf.LS(), hf.EPO(), hf.PMTL(), hf.MGDA()]
+
+
+class Net(nn.Module):
+    """With BatchNorm, whose statistics are a model's own."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Tanh(), nn.Linear(6, 1))
+
+    def forward(self, x):
+        return self.body(x)[:, 0]
+
+
+def regression(make_target=Net) -> hf.Problem:
+    x = torch.randn(160, 4, generator=torch.Generator().manual_seed(1))
+    y = torch.stack([x.sum(1), x[:, 0] * x[:, 1]], 1)
+    return hf.supervised(
+        (x[:96], y[:96]),
+        (x[96:128], y[96:128]),
+        (x[128:], y[128:]),
+        losses={
+            "sum": lambda output, batch: (output - batch[1][:, 0]).square().mean(),
+            "product": lambda output, batch: (output - batch[1][:, 1]).square().mean(),
+        },
+        reference=(6, 3),
+        make_target=make_target,
+    )
+
+
+def few_steps(problem: hf.Problem, steps: int = 10) -> hf.Problem:
+    source = NoData(steps)
+    return replace(problem, sources=dict.fromkeys(("train", "val", "test"), source))
+
+
+# ---- all at once is one by one -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", PER_RAY, ids=lambda solver: type(solver).__name__)
+@pytest.mark.parametrize("optimizer", [None, partial(torch.optim.SGD, lr=0.05, momentum=0.5)], ids=["adam", "sgd"])
+def test_training_all_models_at_once_is_training_them_one_by_one(solver, optimizer):
+    """SGD, unlike Adam, would see a gradient that is divided by the number of rays."""
+    problem, recipe = few_steps(toys.fonseca(variables=4)), replace(SHORT, epochs=2)
+    options = {"callbacks": (), "optimizer": optimizer}
+    together = fit_stacked(problem, RAYS, solver, recipe, **options)
+    apart = fit_one_by_one(problem, RAYS, solver, recipe, **options)
+    torch.testing.assert_close(
+        together.model.weights(together.front.rays), apart.model.weights(apart.front.rays), atol=1e-5, rtol=1e-4
+    )
+
+
+def test_with_data_both_choose_the_epoch_with_the_best_hypervolume_of_all_models_and_its_statistics(tmp_path):
+    problem, recipe = regression(), replace(SHORT, epochs=8, lr=0.3, schedule="constant")
+    together = fit_stacked(problem, RAYS, hf.EPO(), recipe, callbacks=(), out=tmp_path / "together")
+    apart = fit_one_by_one(problem, RAYS, hf.EPO(), recipe, callbacks=(), out=tmp_path / "apart")
+    volumes = [record["validation"]["hypervolume"] for record in together.history]
+    assert 0 < volumes.index(max(volumes)) < 7  # neither the first nor the last: there was something to choose
+    assert together.front.hypervolume() == pytest.approx(max(volumes))
+    torch.testing.assert_close(together.front.losses, apart.front.losses, atol=1e-4, rtol=1e-3)
+    assert len(apart.history) == 5 * 8
+    again = fit_one_by_one(problem, RAYS, hf.EPO(), recipe, callbacks=(), out=tmp_path / "apart")
+    assert torch.equal(again.front.losses, apart.front.losses)
+    assert [r["seconds"] for r in again.history] == [r["seconds"] for r in apart.history]  # nothing ran twice
+
+
+def test_a_run_of_separate_models_loads_like_any_other(tmp_path):
+    problem = regression()
+    run = fit_stacked(problem, RAYS, hf.PMTL(), SHORT, callbacks=(), out=tmp_path)
+    loaded = hf.load(tmp_path, target=Net())
+    torch.testing.assert_close(
+        hf.evaluate(loaded, problem.val, run.front.rays).losses, run.front.losses, atol=1e-5, rtol=1e-5
+    )
+    assert loaded.record["convention"] == "direction"
+
+
+def test_one_by_one_is_timed_from_one_model():
+    seconds = seconds_one_by_one(few_steps(toys.vlmop2()), RAYS, hf.PMTL(), SHORT)
+    assert seconds == pytest.approx(round(seconds / 15, 3) * 15)  # an epoch's milliseconds, times 3 epochs and 5 models
+
+
+# ---- the table of models -------------------------------------------------------------------------------------
+
+
+def test_a_ray_has_the_weights_of_the_nearest_model_and_trains_no_other():
+    hypernet = SeparateHypernet(2, 3, rays=RAYS)
+    nn.init.normal_(hypernet.theta)
+    rays = torch.tensor([[0.52, 0.48], [0.05, 0.95]])
+    assert torch.equal(hypernet(rays), hypernet.theta[[2, 4]])
+    hypernet(rays).sum().backward()
+    assert hypernet.theta.grad.ne(0).any(1).tolist() == [False, False, True, False, True]
+
+
+def test_every_model_has_the_batchnorm_statistics_of_its_own_weights():
+    problem = regression()
+    rays = preferences.rays(40, 2)  # closer together than the grid that a hypernetwork's statistics are kept on
+    model = separate_models(problem, rays, starts(problem, 40, 0)).eval()
+    x = problem.train.source.data[0]
+    model.calibrate([x])
+    for ray in (0, 17, 39):
+        plain = problem.make_target()
+        nn.utils.vector_to_parameters(model.weights(rays[ray])[0].detach(), plain.parameters())
+        plain.body[1].momentum = None  # the mean over all batches seen
+        plain.train()(x)
+        torch.testing.assert_close(model(x, rays[ray])[0], plain.eval()(x))
+
+
+def test_starts_depend_on_seed_and_number_alone():
+    problem = regression()
+    assert torch.equal(starts(problem, 5, 3)[2:4], starts(problem, [2, 3], 3))
+    assert not torch.equal(starts(problem, 1, 3), starts(problem, 1, 4))
+    assert starts(toys.zdt2(), 50, 0).abs().max() <= math.pi / 4
+    assert starts(toys.fonseca(), 50, 0).norm(dim=1).mean() == pytest.approx(1, abs=0.1)
+
+
+# ---- known fronts --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def fonseca() -> tuple[hf.Problem, dict[str, hf.Run]]:
+    problem = toys.fonseca(variables=10)
+    recipe = Recipe(epochs=8, lr=2e-2)
+    return problem, {type(s).__name__: fit_stacked(problem, RAYS, s, recipe, callbacks=()) for s in PER_RAY}
+
+
+@pytest.mark.parametrize("name", ["LS", "EPO", "PMTL", "MGDA"])
+def test_every_model_ends_on_the_front(fonseca, name):
+    problem, runs = fonseca
+    assert problem.truth.distance(runs[name].front.losses).max() < 1e-4
+
+
+def test_on_a_concave_front_linear_scalarisation_ends_at_the_extremes(fonseca):
+    assert fonseca[1]["LS"].front.losses.amin(1).max() < 0.05
+
+
+def test_epo_ends_on_the_rays(fonseca):
+    front = fonseca[1]["EPO"].front
+    assert metrics.uniformity(front.losses, front.rays).min() > 0.9999
+
+
+def test_pmtl_ends_in_the_cones_of_the_rays_but_not_on_them(fonseca):
+    front = fonseca[1]["PMTL"].front
+    angles = torch.stack([metrics.cross_angle(front.losses, ray.expand(5, 2)) for ray in front.rays])
+    assert (angles.argmin(0) == torch.arange(5)).all()
+    assert angles.diagonal().max() > 1
+    torch.testing.assert_close(
+        preferences.convert(front.rays, "direction", "inverse"), RAYS
+    )  # asked for the same points
+
+
+def test_mgda_ends_somewhere(fonseca):
+    """On the front, as the first test says, but near where it began instead of on its ray."""
+    front = fonseca[1]["MGDA"].front
+    assert metrics.uniformity(front.losses, front.rays).min() < 0.9
+
+
+def test_in_a_box_epo_ends_on_the_rays_from_random_starts():
+    front = fit_stacked(toys.zdt2(), RAYS, hf.EPO(), Recipe(epochs=6, lr=3e-2), callbacks=()).front
+    assert metrics.uniformity(front.losses, front.rays).min() > 0.999
+
+
+# ---- nothing is read from the device -------------------------------------------------------------------------
+
+
+def test_weights_of_two_objectives_are_found_without_reading_from_the_device():
+    """A fake tensor has no numbers, so whatever reads one fails; a step that passes can become a CUDA graph."""
+    solvers = [hf.LS(), hf.EPO(), hf.MGDA(), hf.PMTL(), hf.PMTL(references=RAYS.tolist())]
+    grads = torch.randn(5, 2, 7, dtype=torch.float64)
+    given = (torch.rand(5, 2, dtype=torch.float64) + 0.1, RAYS, grads @ grads.mT)
+    hypernet = SeparateHypernet(2, 3, rays=RAYS)
+    for solver in solvers:
+        solver(*given)  # what is made once is made here
+        with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+            assert solver(*(mode.from_tensor(tensor) for tensor in given))[0].shape == (5, 2)
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        hypernet(mode.from_tensor(RAYS.float())).sum().backward()
+
+
+def test_the_shortest_vector_in_the_plane_is_that_of_the_active_set_method():
+    generator = torch.Generator().manual_seed(0)
+    for count in (2, 3, 7):
+        points = torch.randn(600, count, 2, generator=generator, dtype=torch.float64)
+        points[::3] += 1.5  # 0 is not always inside
+        points[::5] = points[::5, :1] * torch.randn(120, count, 1, generator=generator)  # on a line
+        points[::7, 1] = points[::7, 0]
+        alpha = shortest_in_plane(points)
+        assert alpha.min() >= 0 and torch.allclose(alpha.sum(1), torch.ones(600, dtype=torch.float64))
+        found, known = ((a[:, None] @ points).norm(dim=-1) for a in (alpha, active_set(points @ points.mT)))
+        torch.testing.assert_close(found, known, atol=1e-10, rtol=0)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("solver", PER_RAY, ids=lambda solver: type(solver).__name__)
+def test_as_a_cuda_graph_the_models_are_the_same(solver):
+    problem, options = toys.fonseca(variables=10), {"device": "cuda", "callbacks": ()}
+    graph, eager = (
+        fit_stacked(problem, RAYS, solver, SHORT, engine=engine, **options).front.losses
+        for engine in ("graph", "eager")
+    )
+    torch.testing.assert_close(graph, eager, atol=1e-4, rtol=1e-3)
+
+
+# ---- CPMTL ---------------------------------------------------------------------------------------------------
+
+
+def quadratics() -> tuple[hf.Problem, hf.ParetoModel, torch.Tensor, torch.Tensor]:
+    """Two quadratic objectives in float64, and the minimiser of a weighted sum of them."""
+    generator = torch.Generator().manual_seed(0)
+    roots = torch.randn(2, 6, 6, dtype=torch.float64, generator=generator)
+    hessians, centres = roots @ roots.mT + torch.eye(6), torch.randn(2, 6, dtype=torch.float64, generator=generator)
+
+    def function(x):
+        away = x - centres
+        return 0.5 * torch.einsum("ji,jik,jk->j", away, hessians, away)
+
+    problem = hf.analytic(function, variables=6, reference=(50, 50))
+    weights = torch.tensor([0.3, 0.7], dtype=torch.float64)
+    total = torch.einsum("j,jik->ik", weights, hessians)
+    theta = torch.linalg.solve(total, torch.einsum("j,jik,jk->i", weights, hessians, centres))
+    return problem, problem.model().double(), theta, total
+
+
+@pytest.mark.parametrize("objective", [0, 1])
+@pytest.mark.parametrize("damping", [0.0, 0.1])
+def test_the_tangent_solves_its_equation_with_the_dense_hessian(objective, damping):
+    problem, model, theta, hessian = quadratics()
+    curvature = Curvature(model, problem, 1)
+    found = Expansion(damping=damping, tolerance=1e-12).tangent(curvature, theta, objective)
+    gradient = torch.func.jacrev(problem.function)(theta)[objective]
+    dense = hessian + damping * torch.eye(6, dtype=torch.float64)
+    torch.testing.assert_close(dense @ found, gradient, atol=1e-8, rtol=1e-8)
+    assert gradient @ found > 0  # against it, the objective falls
+
+
+def test_along_the_tangent_points_stay_pareto_stationary_to_first_order():
+    problem, model, theta, _ = quadratics()
+
+    def residual(length: float) -> float:
+        points = Expansion(steps=1, length=length, damping=0.0, tolerance=1e-12).expand(model, problem, theta)
+        grads = torch.func.jacrev(problem.function)(points[1])
+        return (active_set((grads @ grads.T)[None])[0] @ grads).norm().item()
+
+    assert residual(1e-3) < 1e-4
+    assert residual(5e-4) == pytest.approx(residual(1e-3) / 4, rel=0.05)
+
+
+def test_from_the_extremes_expansion_goes_along_the_front(fonseca):
+    problem, runs = fonseca
+    run = runs["LS"]
+    patches = [Expansion().expand(run.model, problem, theta) for theta in run.model.weights(run.front.rays).detach()]
+    labels = preferences.rays(55, 2)
+    front = hf.evaluate(separate_models(problem, labels, torch.cat(patches)), problem, labels)
+    assert front.hypervolume() > 2 * run.front.hypervolume()
+    good = metrics.nondominated(front.losses)
+    assert problem.truth.distance(front.losses[good]).max() < 1e-3
+
+
+def test_products_with_the_hessian_of_a_network_with_fused_layers_are_differences_of_gradients():
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.rand(16, 1, 36, 36, generator=generator), torch.randint(10, (16,), generator=generator)
+    problem = hf.supervised(
+        (x.double(), y),
+        losses={
+            "left": lambda output, batch: nn.functional.cross_entropy(output[0], batch[1]),
+            "right": lambda output, batch: nn.functional.cross_entropy(output[1], 9 - batch[1]),
+        },
+        make_target=LeNet,
+    )
+    theta = starts(problem, 1, 0)[0].double()
+    curvature = Curvature(problem.model(hypernet="separate", rays=RAYS).double(), problem, 16)
+    alpha, v = torch.tensor([0.4, 0.6], dtype=torch.float64), torch.randn(len(theta), generator=generator).double()
+    v /= v.norm()
+    step = 1e-6
+    ahead, behind = (alpha @ curvature.gradients(theta + sign * step * v) for sign in (1, -1))
+    torch.testing.assert_close(curvature.product(theta, alpha, v), (ahead - behind) / (2 * step), atol=1e-6, rtol=1e-3)
+
+
+# ---- evolutionary algorithms ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["nsga3", "moead"])
+def test_a_small_budget_comes_near_the_true_front(name):
+    problem = toys.vlmop2()
+    found = evolve(name, problem, Budget(generations=60, population=40))
+    labels = preferences.rays(len(found.theta), 2)
+    front = hf.evaluate(separate_models(problem, labels, found.theta), problem, labels)
+    assert metrics.igd_plus(front.losses, problem.truth.points) < 0.03
+    chosen = hf.evaluate(separate_models(problem, RAYS, along_rays(problem, found.theta, RAYS)), problem, RAYS)
+    assert chosen.uniformity() > 0.99
+    assert metrics.nondominated(chosen.losses).all()
+
+
+@pytest.mark.parametrize("name", ["nsga3", "moead"])
+def test_an_interrupted_evolution_goes_on_to_the_same_population(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(evolutionary, "BLOCK", 4)
+    problem, budget = toys.zdt1(variables=3), Budget(generations=8, population=12)
+    whole = evolve(name, problem, budget, seed=2)
+    evolve(name, problem, replace(budget, generations=4), seed=2, out=tmp_path)
+    calls = []
+    again = evolve(name, problem, budget, seed=2, out=tmp_path, progress=lambda: calls.append(1))
+    assert torch.equal(again.theta, whole.theta)
+    assert len(calls) == 4
+
+
+# ---- single tasks --------------------------------------------------------------------------------------------
+
+
+def test_single_tasks_reach_the_ideal_point():
+    run = fit_single_tasks(toys.fonseca(variables=4), Recipe(epochs=5, lr=3e-2), callbacks=())
+    assert ideal_point(run.front).max() < 1e-3
+    assert ideal_volume(run.front) == pytest.approx(1, abs=2e-3)
+
+
+def test_single_tasks_keep_the_epoch_with_the_best_ideal_point():
+    run = fit_single_tasks(regression(), replace(SHORT, epochs=6, lr=0.2), callbacks=())
+    reached = [
+        math.prod(max(0, r - losses[j][j]) for j, r in enumerate((6, 3)))
+        for losses in (record["validation"]["losses"] for record in run.history)
+    ]
+    assert ideal_volume(run.front) == pytest.approx(max(reached))
+    assert reached.index(max(reached)) != 0

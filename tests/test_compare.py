@@ -1,0 +1,255 @@
+"""`hyperfront compare` and `hyperfront tune`, end to end, as a user types them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from dataclasses import asdict
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+import hyperfront as hf
+from hyperfront.cli import main
+from hyperfront.errors import CheckpointError
+from hyperfront.experiments import Plan, Result, compare
+from hyperfront.experiments.pruning import Dominated
+from hyperfront.experiments.tune import Tuned, most_uniform
+from hyperfront.problems import toys
+from hyperfront.problems.recipe import Recipe
+from tests.data import DATA, needs_data
+
+METHODS = ["phn-epo", "ls", "epo", "pmtl", "mgda", "cpmtl", "nsga3", "moead", "single"]
+QUICK = ["--epochs", "2", "--budget", "generations=10", "population=20", "--expansion", "steps=2"]
+
+
+def hyperfront(*words: str, folder: Path, code: int = 0) -> str:
+    """The command, in this process: what it printed to either stream."""
+    printed, ended = io.StringIO(), 0
+    with contextlib.chdir(folder), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        try:
+            with warnings.catch_warnings():
+                main(list(words))
+        except SystemExit as stopped:
+            ended = stopped.code
+    assert ended == code, printed.getvalue()
+    return printed.getvalue()
+
+
+def started(*words: str, folder: Path) -> subprocess.Popen:
+    """The command in a process of its own, to be interrupted."""
+    command = [sys.executable, "-c", "from hyperfront.cli import main; main()", *words]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+    return subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
+
+
+def rows(text: str) -> dict[str, list[str]]:
+    """The table as it was printed, by method."""
+    lines = [re.split(r"\s{2,}", line.strip()) for line in text.splitlines()]
+    return {line[0]: line[1:] for line in lines if len(line) > 6}
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory) -> tuple[Path, str]:
+    folder = tmp_path_factory.mktemp("compare")
+    words = ["compare", "vlmop2", "--methods", ",".join(METHODS), "--rays", "3", "--seeds", "1", *QUICK]
+    return folder, hyperfront(*words, folder=folder)
+
+
+def test_one_table_has_a_row_for_every_method(compared):
+    _, text = compared
+    table = rows(text)
+    assert table.pop("method") == ["points", "HV", "uniformity", "distance", "seconds", "one by one", "parameters"]
+    assert [*table] == [*METHODS[:-1], "single (ideal)"]
+    assert [table[name][0] for name in METHODS[:-1]] == ["3", "3", "3", "3", "3", "15", "3", "3"]
+    assert table["cpmtl"][2] == table["single (ideal)"][2] == "-"
+    assert all(table[name][-1] == "6" for name in ("ls", "epo", "pmtl", "mgda", "nsga3"))  # 3 models of 2 numbers
+    bound = float(table["single (ideal)"][1])
+    assert all(float(table[name][1]) <= bound for name in METHODS[:-1])
+
+
+def test_the_files_hold_what_the_table_says_and_were_asked_for_the_same_points(compared):
+    folder, text = compared
+    where = folder / "runs" / "compare-vlmop2-best"
+    results = {name: Result.load(where / "results" / f"{name}-0.json") for name in METHODS}
+    for name, result in results.items():
+        assert result.method == name
+        shown = rows(text)["single (ideal)" if name == "single" else name][1]
+        assert f"{result.fronts['test']['hypervolume']:.4f}" == shown
+    rays = {name: torch.tensor(results[name].rays) for name in ("phn-epo", "ls", "epo", "nsga3")}
+    assert all(torch.equal(each, rays["epo"]) for each in rays.values())
+    torch.testing.assert_close(torch.tensor(results["pmtl"].rays), rays["epo"].flip(0))  # directions
+    assert results["nsga3"].settings["budget"] == {"generations": 10, "population": 20, "rows": 4096}
+    assert hf.load(where / "runs" / "epo-0").at(results["epo"].rays[0])().shape == (2,)
+
+
+def test_what_is_finished_is_not_run_again_and_other_settings_are_refused(compared):
+    folder, text = compared
+    words = ["compare", "vlmop2", "--methods", "epo,ls", "--rays", "3", "--seeds", "1"]
+    before = {file: file.stat().st_mtime_ns for file in (folder / "runs").rglob("*.json")}
+    again = hyperfront(*words, *QUICK, folder=folder)
+    assert again.count("finished before") == 2
+    assert rows(again)["epo"] == rows(text)["epo"]
+    assert {file: file.stat().st_mtime_ns for file in before} == before
+    assert "with other settings" in hyperfront(*words, "--epochs", "3", folder=folder, code=2)
+
+
+def test_after_ctrl_c_the_same_command_ends_where_it_would_have(tmp_path):
+    words = ["compare", "vlmop2", "--methods", "ls,phn-ls", "--rays", "3", "--seeds", "1", "--epochs", "6"]
+    process = started(*words, folder=tmp_path)
+    folder = tmp_path / "runs" / "compare-vlmop2-best"
+    with process:
+        while not (folder / "runs" / "phn-ls-0" / "last.safetensors").exists():
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130 and "the same command goes on" in errors
+    assert [file.name for file in (folder / "results").iterdir()] == ["ls-0.json"]
+    text = hyperfront(*words, folder=tmp_path)
+    assert text.count("finished before") == 1
+    whole = hyperfront(*words, "--methods", "phn-ls", "--out", "whole", folder=tmp_path)
+    assert rows(text)["phn-ls"][:4] == rows(whole)["phn-ls"][:4]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["compare", "zdt2", "--methods", "phn-epoo"], "did you mean 'phn-epo'"),
+        (["compare", "zdt2", "--methods", ","], "nothing to compare"),
+        (["compare", "zdt2", "--budget", "colour=1"], "generations, population, rows"),
+        (["compare", "zdt2", "--tuned", "nowhere"], "nothing was tuned"),
+        (["tune", "zdt2", "--method", "nsga3"], "no settings to tune"),
+        (["tune", "zdt2", "--search", "lr=1..0.1"], "0 < low < high"),
+        (["tune", "zdt2", "--search", "lr"], "nothing to search"),
+        (["tune", "zdt2", "--search", "colour=1,2", "--trials", "1"], "does not take these options"),
+        (["tune", "zdt2", "--search", "hidden=1,2", "--method", "ls"], "no hypernetwork"),
+    ],
+)
+def test_mistakes_get_an_answer(words, message, tmp_path):
+    assert message in hyperfront(*words, folder=tmp_path, code=2)
+
+
+# ---- real data -----------------------------------------------------------------------------------------------
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ("problem", "methods", "settings"),
+    [
+        ("adult", "phn-epo,ls,epo,pmtl,cpmtl,nsga3,single", ["rows=1500"]),
+        ("multi-mnist", "phn-epo,epo,pmtl,cpmtl", ["rows=192"]),
+    ],
+)
+def test_real_data(problem, methods, settings, tmp_path):
+    words = ["compare", problem, "--preset", "smoke", "--methods", methods, "--rays", "3", "--seeds", "1"]
+    words += ["--arguments", *settings, "--epochs", "1", "--data-dir", str(DATA)]
+    words += ["--expansion", "steps=1", "iterations=2", "rows=64", "--budget", "generations=3", "population=15"]
+    table = rows(hyperfront(*words, folder=tmp_path))
+    assert {"single (ideal)" if name == "single" else name for name in methods.split(",")} == table.keys() - {"method"}
+    weights = {"adult": 2797, "multi-mnist": 31_910}[problem]
+    assert int(table["epo"][-1].replace(",", "")) == 3 * weights
+
+
+# ---- tune ----------------------------------------------------------------------------------------------------
+
+
+def test_one_model_per_ray_is_tuned_at_one_ray_and_compare_takes_what_was_found(tmp_path):
+    tune = ["tune", "vlmop2", "--method", "epo", "--epochs", "1", "--search", "lr=1e-3,1e-2,3e-2", "--out", "tuned"]
+    text = hyperfront(*tune, "--trials", "2", folder=tmp_path)
+    assert len(re.findall(r"^trial ", text, flags=re.MULTILINE)) == 2
+    text = hyperfront(*tune, "--trials", "20", folder=tmp_path)  # goes on, until the grid is done
+    assert len(re.findall(r"^trial ", text, flags=re.MULTILINE)) == 1
+    found = Tuned.load(tmp_path / "tuned" / "epo.json")
+    assert sum(found.trials.values()) == 3 and found.settings["lr"] in (1e-3, 1e-2, 3e-2)
+    assert "wrote tuned/epo.json" in hyperfront(*tune, "--trials", "3", folder=tmp_path)  # nothing left to do
+    other = hyperfront(*tune, "--arguments", "variables=3", folder=tmp_path, code=2)
+    assert "trials with other settings" in other and "variables" in other
+    words = ["compare", "vlmop2", "--methods", "epo", "--seeds", "1", "--epochs", "1", "--tuned", "tuned", "--out", "c"]
+    hyperfront(*words, folder=tmp_path)
+    assert Result.load(tmp_path / "c" / "results" / "epo-0.json").settings["lr"] == found.settings["lr"]
+
+
+def test_a_hypernetwork_is_tuned_by_its_hypervolume_and_a_stopped_trial_is_taken_up_again(tmp_path):
+    words = ["tune", "vlmop2", "--method", "phn-ls", "--epochs", "3", "--search", "lr=1e-3..1e-1", "hidden=4..8"]
+    words += ["--trials", "3", "--out", "t", "--storage", f"sqlite:///{tmp_path}/shared.db"]
+    process = started(*words, folder=tmp_path)
+    with process:
+        while not process.stdout.readline().startswith("trial"):
+            assert process.poll() is None, process.stderr.read()
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130 and "goes on" in errors
+    text = hyperfront(*words, folder=tmp_path)
+    reached = [float(v) for v in re.findall(r"^trial .* hypervolume (\S+),", text, flags=re.MULTILINE)]
+    assert len(reached) == 2  # the one that was stopped, again, and the one that was left
+    found = Tuned.load(tmp_path / "t" / "phn-ls.json")
+    assert found.trials["complete"] == 3 and found.trials["fail"] == 1
+    assert found.hypervolume >= max(reached) - 1e-4
+    assert {"lr", "hidden"} == found.settings.keys()
+
+
+@pytest.mark.parametrize("method", ["phn-ls", "epo"])
+def test_bad_trials_are_pruned(method, tmp_path):
+    bad = [1e-9, 2e-9, 3e-9]
+    rates = ",".join(map(str, [0.01, 0.02, 0.03, 0.04, *bad]))
+    words = ["tune", "vlmop2", "--method", method, "--epochs", "3", "--out", "t", "--search", f"lr={rates}"]
+    text = hyperfront(*words, folder=tmp_path)
+    found = Tuned.load(tmp_path / "t" / f"{method}.json")
+    assert found.trials["pruned"] >= 1 and "pruned" in text
+    assert found.settings["lr"] not in bad
+
+
+def test_the_most_uniform_of_what_is_not_dominated_is_chosen():
+    """Losses that are too large can be as uniform as one likes: they do not count."""
+
+    def trial(losses: list[float], uniformity: float) -> SimpleNamespace:
+        return SimpleNamespace(user_attrs={"losses": [losses], "uniformity": uniformity})
+
+    bad, first, second = trial([0.9, 0.9], 1.0), trial([0.2, 0.8], 0.7), trial([0.5, 0.6], 0.9)
+    assert most_uniform([bad, first, second]) is second
+
+
+@pytest.mark.parametrize(("losses", "pruned"), [([0.6, 0.7], True), ([0.2, 0.9], False)])
+def test_a_trial_is_pruned_where_most_others_dominate_it(losses, pruned):
+    import optuna
+
+    study = optuna.create_study(directions=["minimize"] * 2)
+    for number in range(4):
+        earlier = study.ask()
+        earlier.set_user_attr("epoch 2", [0.3 + 0.05 * number, 0.5])
+        study.tell(earlier, [0.3, 0.5])
+    trial = study.ask()
+    watch = Dominated(trial, warmup=1)
+    watch.epoch_ended({"epoch": 1, "validation": {"losses": [[9.0, 9.0]]}})  # too early to say
+    record = {"epoch": 2, "validation": {"losses": [losses]}}
+    if pruned:
+        with pytest.raises(optuna.TrialPruned, match="dominated in epoch 2"):
+            watch.epoch_ended(record)
+    else:
+        watch.epoch_ended(record)
+
+
+# ---- from Python ---------------------------------------------------------------------------------------------
+
+
+def test_results_of_another_comparison_are_refused_with_what_differs(tmp_path):
+    problem, recipe = toys.vlmop2(), Recipe(epochs=1, lr=1e-2)
+    plan = Plan("best", recipe, hf.rays(2, m=2))
+    (result,) = compare(problem, ["ls"], plan, seeds=[0], folder=tmp_path, progress=False)
+    assert json.loads((tmp_path / "results" / "ls-0.json").read_text())["fronts"] == asdict(result)["fronts"]
+    with pytest.raises(CheckpointError, match="rays"):
+        compare(problem, ["ls"], Plan("best", recipe, hf.rays(3, m=2)), seeds=[0], folder=tmp_path, progress=False)
