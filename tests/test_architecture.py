@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "hyperfront"
 # From the ground up: a module imports, at module level, only from what stands before it.
 ORDER = """
     errors kernels preferences metrics batches roles assemblies target hypernets checkpoint model solvers measures
-    sources problem selection front data problems runs training experiments plots cli
+    sources problem selection front data problems runs training experiments plots serve cli
 """.split()  # noqa: SIM905 (easier to read)
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
@@ -62,6 +62,10 @@ def test_importing_the_package_needs_only_torch_numpy_and_safetensors():
         "pooch",
         "h5py",
         "PIL",
+        "fastapi",
+        "uvicorn",
+        "orjson",
+        "prometheus_client",
     }
 
 

@@ -82,6 +82,8 @@ class Problem:
     identity: Mapping[str, Any] | None = None
     """``{"problem": name, "arguments": {...}}`` of a built-in problem, so that its runs load without a target."""
     make_target: Callable[[], nn.Module] | None = None
+    example: Callable[[], Batch] | None = None
+    """One row of what the module takes, zeros: its shapes and types, where the data are not."""
 
     @property
     def m(self) -> int:
@@ -160,6 +162,7 @@ def supervised(
     maximise: Sequence[str] = (),
     identity: Mapping[str, Any] | None = None,
     make_target: Callable[[], nn.Module] | None = None,
+    example: Callable[[], Batch] | None = None,
 ) -> Problem:
     """A problem with data.
 
@@ -195,6 +198,7 @@ def supervised(
         inputs=inputs or _first,
         identity=identity,
         make_target=make_target,
+        example=example,
     )
 
 

@@ -22,9 +22,17 @@ def main(arguments: list[str] | None = None) -> None:
     from hyperfront.cli.doctor import doctor
     from hyperfront.cli.evaluate import evaluate
     from hyperfront.cli.results import results
+    from hyperfront.cli.serve import serve
     from hyperfront.cli.train import train
 
-    functions = {"demo": demo, "train": train, "evaluate": evaluate, "results": results, "doctor": doctor}
+    functions = {
+        "demo": demo,
+        "train": train,
+        "evaluate": evaluate,
+        "serve": serve,
+        "results": results,
+        "doctor": doctor,
+    }
     commands = [*functions, "data"]
     given = sys.argv[1:] if arguments is None else arguments
     if given == ["--version"]:

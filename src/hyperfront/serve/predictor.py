@@ -1,0 +1,161 @@
+"""Outputs for rows at rays: rows at the same ray go through its network together, and several rays in one pass.
+
+Rays that each have the same number of rows can be run one after the other, or all at once under ``torch.vmap``, which
+takes longer to start. From how many rays on that pays depends on the module, so it is measured once.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hyperfront.batches import Batch
+from hyperfront.preferences import das_dennis
+from hyperfront.serve.cache import WeightCache, Weights
+
+Outputs = tuple[Tensor, ...]
+AT_ONCE = 2**23
+"""Bytes of weights in one pass: more than that, and they no longer come out of the processor's cache."""
+
+
+class Rows(Protocol):
+    """Rows of inputs at one ray for all of them, or one for each."""
+
+    @property
+    def rays(self) -> np.ndarray: ...
+    @property
+    def inputs(self) -> tuple[Tensor, ...]: ...
+    @property
+    def rows(self) -> int: ...
+
+
+@dataclass(eq=False)
+class _Group:
+    """Rows of any query that share a ray and the shapes of their inputs."""
+
+    ray: np.ndarray
+    sizes: tuple
+    members: list[tuple[int, list[int] | None, tuple[Tensor, ...]]] = field(default_factory=list)
+    """The query, its rows (None: all of them), and their inputs."""
+
+    def inputs(self) -> tuple[Tensor, ...]:
+        parts = [inputs for _, _, inputs in self.members]
+        return parts[0] if len(parts) == 1 else tuple(torch.cat(columns) for columns in zip(*parts))
+
+    @property
+    def single(self) -> bool:
+        """One row, or no inputs that could have rows."""
+        return not self.sizes or (len(self.members) == 1 and len(self.members[0][2][0]) == 1)
+
+
+class Predictor:
+    """``nest`` hands inputs to the module, ``flatten`` makes a tuple of tensors ``[rows, ...]`` of its output."""
+
+    def __init__(
+        self,
+        cache: WeightCache,
+        nest: Callable[[Sequence[Tensor]], Batch],
+        flatten: Callable[[Any], Outputs],
+    ):
+        self.cache, self.nest, self.flatten = cache, nest, flatten
+        self.together_from: float = math.inf
+        """From how many rays with one row each, one pass is faster."""
+        target = cache.model.target
+        self._vmapped = torch.vmap(lambda theta, statistics, *x: flatten(target.call(theta, statistics, nest(x))))
+
+    @torch.inference_mode()
+    def __call__(self, queries: Sequence[Rows]) -> list[Outputs]:
+        """The outputs of each query, in its own order of rows."""
+        answers: list[list[tuple[list[int] | None, Outputs]]] = [[] for _ in queries]
+        kinds: dict[tuple | None, list[_Group]] = {}
+        for group in _groups(queries):
+            kinds.setdefault(group.sizes if group.single else None, []).append(group)
+        for kind, groups in kinds.items():
+            size = max(1, AT_ONCE // (4 * self.cache.model.target.held))
+            for start in range(0, len(groups), size):
+                part = groups[start : start + size]
+                together = kind is not None and len(part) >= self.together_from
+                run = self._together if together else self._one_by_one
+                weights = self.cache.get(np.stack([group.ray for group in part]))
+                for group, outputs in zip(part, run(weights, [group.inputs() for group in part])):
+                    _hand_out(group, outputs, answers)
+        return [_in_order(parts, query.rows) for parts, query in zip(answers, queries)]
+
+    def _one_by_one(self, weights: list[Weights], inputs: list[tuple[Tensor, ...]]) -> list[Outputs]:
+        return [self.flatten(self.cache.run(at, self.nest(x))) for at, x in zip(weights, inputs)]
+
+    def _together(self, weights: list[Weights], inputs: list[tuple[Tensor, ...]]) -> list[Outputs]:
+        theta = torch.stack([at.theta for at in weights])
+        statistics = torch.stack([at.statistics for at in weights])
+        outputs = self._vmapped(theta, statistics, *(torch.stack(column) for column in zip(*inputs)))
+        return list(zip(*(output.unbind() for output in outputs)))
+
+    @torch.inference_mode()
+    def measure(self, row: tuple[Tensor, ...]) -> None:
+        """Find out from how many rays on one pass is faster, with copies of ``row``."""
+        m = self.cache.model.m
+        for count in (2, 4, 8, 16):
+            weights = self.cache.get(das_dennis(m, count)[:count].float().numpy())
+            inputs = [row] * len(weights)
+            try:
+                if _seconds(self._together, weights, inputs) < _seconds(self._one_by_one, weights, inputs):
+                    self.together_from = count
+                    return
+            except (RuntimeError, ValueError, NotImplementedError):
+                return  # vmap cannot batch this module
+
+
+def _groups(queries: Sequence[Rows]) -> list[_Group]:
+    groups: dict[tuple, _Group] = {}
+    for index, query in enumerate(queries):
+        sizes = tuple(tensor.shape[1:] for tensor in query.inputs)
+        if len(query.rays) == 1:
+            key = (query.rays.tobytes(), sizes)
+            group = groups.get(key) or groups.setdefault(key, _Group(query.rays[0], sizes))
+            group.members.append((index, None, query.inputs))
+            continue
+        places: dict[bytes, list[int]] = {}
+        for row, ray in enumerate(query.rays):
+            places.setdefault(ray.tobytes(), []).append(row)
+        for ray, rows in places.items():
+            group = groups.get((ray, sizes)) or groups.setdefault((ray, sizes), _Group(query.rays[rows[0]], sizes))
+            chosen = tuple(tensor[rows[0] : rows[0] + 1] if len(rows) == 1 else tensor[rows] for tensor in query.inputs)
+            group.members.append((index, rows, chosen))
+    return list(groups.values())
+
+
+def _hand_out(group: _Group, outputs: Outputs, answers: list[list[tuple[list[int] | None, Outputs]]]) -> None:
+    start = 0
+    for index, rows, inputs in group.members:
+        if not inputs:  # an analytic problem: one point for the ray, however often it was asked for
+            count = 1 if rows is None else len(rows)
+            answers[index].append((rows, tuple(output.expand(count, *output.shape[1:]) for output in outputs)))
+            continue
+        stop = start + len(inputs[0])
+        answers[index].append((rows, tuple(output[start:stop] for output in outputs)))
+        start = stop
+
+
+def _in_order(parts: list[tuple[list[int] | None, Outputs]], rows: int) -> Outputs:
+    if len(parts) == 1:  # one ray: its rows are in order already
+        return parts[0][1]
+    order = torch.empty(rows, dtype=torch.long)
+    order[torch.tensor([row for places, _ in parts for row in places or ()])] = torch.arange(rows)
+    return tuple(torch.cat(column)[order] for column in zip(*(outputs for _, outputs in parts)))
+
+
+def _seconds(function: Callable[..., Any], *arguments: Any) -> float:
+    """The best of three, after one to warm up."""
+    found = []
+    for _ in range(4):
+        start = time.perf_counter()
+        function(*arguments)
+        found.append(time.perf_counter() - start)
+    return min(found[1:])
