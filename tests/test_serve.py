@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import numpy as np
 import pytest
 import torch
 import tritonclient.http as triton
 
+import hyperfront as hf
+from hyperfront.batches import tensors
+from hyperfront.problems import build
+from hyperfront.serve.batching import Batcher
+from hyperfront.serve.service import Query, serve_model
+from hyperfront.serve.tensors import TensorSpec
+from tests.modules import CASES
 from tests.serving import Client, lenet_service, serving
 
 
@@ -122,3 +131,137 @@ def test_concurrent_requests_with_different_rays_each_get_their_own(server, serv
     for x, ray, pending in asked:
         expected = service.cache.model.at(ray)(torch.from_numpy(x))[0].detach()
         np.testing.assert_allclose(pending.get_result().as_numpy("output_0"), expected, rtol=1e-4, atol=1e-5)
+
+
+# ---- by hand ---------------------------------------------------------------------------------------------------------
+
+
+def infer(server: Client, document: dict, name: str = "lenet"):
+    return server.post(f"/v2/models/{name}/infer", document)
+
+
+def test_json_data_may_be_nested_or_flat(server):
+    x = images(2)
+    spec = {"name": "x", "datatype": "FP32", "shape": [2, 1, 36, 36]}
+    answers = [
+        infer(server, {"parameters": {"ray": [0.5, 0.5]}, "inputs": [spec | {"data": data}]})
+        for data in (x.tolist(), x.ravel().tolist())
+    ]
+    assert answers[0] == answers[1]
+    status, reply = answers[0]
+    assert status == 200
+    assert [output["shape"] for output in reply["outputs"]] == [[2, 10], [2, 10]]
+    assert len(reply["outputs"][0]["data"]) == 20
+
+
+def test_outputs_that_json_cannot_hold_are_refused_there_and_sent_as_binary(client):
+    inputs = [tensor("x", np.full((1, 1, 36, 36), np.nan, np.float32)), tensor("ray", rays(1))]
+    assert np.isnan(client.infer("lenet", inputs).as_numpy("output_0")).any()
+    with pytest.raises(triton.InferenceServerException, match="binary_data"):
+        client.infer("lenet", inputs, outputs=[triton.InferRequestedOutput("output_0", binary_data=False)])
+
+
+def test_a_large_request_is_the_same_as_many_small_ones(client, service):
+    x, some = images(150), rays(150)
+    reply = client.infer("lenet", [tensor("x", x), tensor("ray", some)]).as_numpy("output_0")
+    for row in (0, 63, 64, 149):
+        alone = service.cache.model.at(some[row])(torch.from_numpy(x[row : row + 1]))[0].detach()
+        np.testing.assert_allclose(reply[row : row + 1], alone, rtol=1e-4, atol=1e-5)
+
+
+# ---- other models ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_any_module_is_served_as_it_is(case):
+    """Names from the module, shapes from an example, outputs at a ray for each row as the model itself gives them."""
+    module, x = CASES[case]()
+    model = hf.wrap(module, ["a", "b", "c"], hidden=8)
+    model.calibrate([x])
+    batch = x if isinstance(x, tuple) else (x,)
+    problem = hf.supervised((batch, x), losses={"a": max, "b": max, "c": max}, inputs=lambda batch: batch[0])
+    service = serve_model(model, problem)
+    some = np.random.default_rng(0).dirichlet([1, 1, 1], 6).astype(np.float32)
+    some[3] = some[1]
+    (found,) = service.predict([Query(some, batch, 6)])
+    with torch.no_grad():
+        expected = tensors(model(x, some, paired=True))
+    assert len(found) == len(service.outputs) == len(expected)
+    for spec, ours, theirs in zip(service.outputs, found, expected, strict=True):
+        assert spec.fits(ours.shape)
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+    names = {"tied Transformer": ["tokens"], "two inputs, dict output": ["a", "b"], "mlp": ["input"]}
+    assert [spec.name for spec in service.inputs] == names.get(case, ["x"])
+    if case == "two inputs, dict output":
+        assert [spec.name for spec in service.outputs] == ["sum", "hidden"]
+
+
+@pytest.mark.parametrize("name", ["multi-mnist", "adult", "sarcos", "nyuv2"])
+def test_built_in_problems_are_served_without_their_data(name):
+    problem = build(name, **({"size": "72x96"} if name == "nyuv2" else {}))
+    model = problem.model(hidden=2)
+    model.calibrate([problem.example()])
+    service = serve_model(model, problem)
+    rows = tuple(spec.zeros(3) for spec in service.inputs)
+    found = service.predict([Query(np.full((1, model.m), 1 / model.m, np.float32), rows, 3)])[0]
+    assert all(len(output) == 3 for output in found)
+
+
+def test_networks_that_normalise_by_their_batch_are_never_batched_with_others():
+    net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4))
+    model = hf.wrap(net, ["a", "b"], batchnorm="batch", hidden=4)
+    service = serve_model(model, inputs=[TensorSpec("x", "FP32", (4,))])
+    assert service.separate
+    x = torch.randn(9, 4)
+    expected = model.at([0.5, 0.5])(x[:5]).detach()
+
+    async def ask() -> list:
+        batcher = Batcher(service.predict, seconds=service.seconds, max_rows=None)
+        ray = np.array([[0.5, 0.5]], np.float32)
+        parts = [Query(ray, (x[:5],), 5), Query(ray, (x[5:],), 4)]
+        return await asyncio.gather(*(batcher.submit(part) for part in parts))
+
+    torch.testing.assert_close(asyncio.run(ask())[0][0], expected)
+
+
+@pytest.fixture(scope="module")
+def analytic():
+    problem = build("vlmop2")
+    torch.manual_seed(0)
+    model = problem.model(hidden=16)
+    hf.fit(model, problem, epochs=3, validation_rays=9, callbacks=[])
+    with serving(serve_model(model, problem, name="vlmop2")) as client:
+        yield client, model, problem
+
+
+def test_an_analytic_problem_is_a_function_of_the_ray_alone(analytic):
+    server, model, problem = analytic
+    some = hf.rays(7, m=2)
+    ray = {"name": "ray", "datatype": "FP64", "shape": [7, 2], "data": some.tolist()}
+    status, reply = infer(server, {"inputs": [ray]}, "vlmop2")
+    assert status == 200
+    theta, losses = (np.reshape(output["data"], output["shape"]) for output in reply["outputs"])
+    for row in range(7):
+        point = model.at(some[row])().detach()
+        np.testing.assert_allclose(theta[row], point, atol=1e-6)
+    np.testing.assert_allclose(losses, hf.evaluate(model, problem, some).losses, atol=1e-6)
+    assert infer(server, {"parameters": {"ray": "0.5, 0.5"}}, "vlmop2")[1]["outputs"][0]["shape"] == [1, 2]
+
+
+def test_the_front_and_an_operating_point_of_it(analytic):
+    server, model, problem = analytic
+    status, document = server.get("/v1/front")
+    assert (status, document["objectives"], len(document["rays"])) == (200, ["l1", "l2"], 25)
+    status, point = server.post("/v1/select", {"minimise": "l1", "subject_to": {"l2": 0.5}})
+    assert (status, point["refined"]) == (200, True)
+    losses = hf.evaluate(model, problem, [point["ray"]]).losses[0]
+    assert losses[1] == pytest.approx(0.5, abs=1e-3)
+    assert losses.tolist() == pytest.approx(list(point["losses"].values()))
+    status, refused = server.post("/v1/select", {"minimise": "l1", "subject_to": {"l2": [">=", 7]}})
+    assert status == 422
+    assert "the nearest point has l2 =" in refused["error"]
+    assert server.post("/v1/select", {"minimise": "l7"})[0] == 400
+
+
+def test_a_run_without_a_front_says_so(server):
+    assert server.get("/v1/front")[0] == server.post("/v1/select", {"minimise": "left"})[0] == 404

@@ -225,6 +225,11 @@ class Target(nn.Module):
         running = self.batchnorm == "shared" and self.training  # running averages are updated in place
         return not (len(theta) == 1 or self._vmap_fails or running or self._has(slow))
 
+    @property
+    def stackable(self) -> bool:
+        """Whether several rays can be run at once, under vmap, be it faster or not."""
+        return self.batching != "loop" and not self._vmap_fails and not self._has(_LOOP_ALWAYS)
+
     def vectorises(self, device: torch.device) -> bool:
         """Whether the backward passes of several objectives are better taken at once, under vmap."""
         return device.type == "cuda" and self.batching != "loop" and not self._has(_LOOP_ALWAYS + _IMAGES)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from hyperfront.kernels import conv_relu_pool_cpu, on_gpu
+from hyperfront.kernels import conv_relu_pool_cpu, conv_relu_pool_patches, on_gpu
 
 
 def conv_relu_pool(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -24,6 +24,8 @@ def conv_relu_pool(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         from hyperfront.kernels.gpu.conv_relu_pool import conv_relu_pool_on_gpu  # needs Triton
 
         return conv_relu_pool_on_gpu(x, weight, bias)
+    if conv_relu_pool_patches.pays(x, weight, bias):
+        return conv_relu_pool_patches.conv_relu_pool(x, weight, bias)
     if conv_relu_pool_cpu.pays(x, weight, bias):
         return conv_relu_pool_cpu.conv_relu_pool(x, weight, bias)
     return reference(x, weight, bias)

@@ -1,32 +1,36 @@
-"""The application: routes of the Open Inference Protocol v2, the front, metrics, and a page that explains them."""
+"""The application: routes of the Open Inference Protocol v2, the front, metrics, and a page that explains them.
+
+Handlers take the request as it is. What FastAPI would do with annotations takes longer than a small network, and turns
+mistakes into other errors than the protocol's; :mod:`~hyperfront.serve.describe` has the OpenAPI side of it.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import ClientDisconnect
 from starlette.responses import HTMLResponse, Response
 
 from hyperfront import __version__
 from hyperfront.errors import HyperfrontError
+from hyperfront.front import Front
 from hyperfront.serve import bodies, codec, describe, logs, page
 from hyperfront.serve.batching import Batcher
-from hyperfront.serve.choosing import Choice, choose
+from hyperfront.serve.choosing import choose, parse
 from hyperfront.serve.gate import Gate
 from hyperfront.serve.metrics import Metrics
 from hyperfront.serve.refusal import Refusal, one_line
 from hyperfront.serve.service import Service
 from hyperfront.serve.settings import Settings
 
+Result = TypeVar("Result")
 VERSION = "1"
 """Of the model: a server has one."""
 
@@ -39,40 +43,51 @@ class Server:
         self.metrics = Metrics()
         self.batcher = Batcher(
             service.predict,
-            max_rows=1 if service.separate else settings.batch_rows,
-            observe=lambda queries, rows: self.metrics.batch(queries, rows, service.cache),
+            seconds=service.seconds,
+            max_rows=None if service.separate else settings.batch_rows,
+            observe=self.metrics.batch,
         )
         self.ready = False
 
     @asynccontextmanager
     async def lifespan(self, app: FastAPI) -> AsyncIterator[None]:
+        watching = asyncio.create_task(self._watch())
         self.ready = True
         yield
         self.ready = False
+        watching.cancel()
         await self.batcher.close()
         logs.event("stopped", model=self.service.name)
 
-    def check(self, name: str, version: str) -> None:
+    async def _watch(self) -> None:
+        """Every worker's counts are up to date, whichever of them is asked."""
+        while self.service.cache is not None:
+            self.metrics.cache(self.service.cache)
+            await asyncio.sleep(1)
+
+    def check(self, request: Request) -> None:
+        """That the path names our model, and its version if any."""
+        name, version = request.path_params["name"], request.path_params.get("version", VERSION)
         if name != self.service.name:
             raise Refusal("there is no such model here", got=name[:80], expected=self.service.name, status=404)
         if version != VERSION:
             raise Refusal("there is no such version of the model", got=version[:80], expected=VERSION, status=404)
 
+    async def _within(self, deadline: float, work: Awaitable[Result]) -> Result:
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await work
+        except TimeoutError:
+            raise Refusal(f"no answer within {self.limits.seconds:g} s", status=503) from None
+
     async def infer(self, request: Request) -> Response:
         """Read, predict, answer."""
-        asked: codec.Asked | None = None
-        try:
-            async with asyncio.timeout(self.limits.seconds):
-                body = await bodies.read(request, self.limits.body_bytes)
-                header = request.headers.get(codec.HEADER_LENGTH)
-                asked = codec.decode(self.service, self.limits, body, header)
-                request.scope["notes"] = {"rows": asked.query.rows, "rays": len(asked.query.rays)}
-                outputs = await self.batcher.submit(asked.query)
-        except TimeoutError:
-            slow = f"no answer within {self.limits.seconds:g} s"
-            raise Refusal(slow if asked else "the body did not arrive in time", status=503 if asked else 408) from None
-        except ClientDisconnect:
-            raise Refusal("the client went away") from None
+        self.check(request)
+        deadline = asyncio.get_running_loop().time() + self.limits.seconds
+        body = await bodies.read(request, self.limits)
+        asked = codec.decode(self.service, self.limits, body, request.headers.get(codec.HEADER_LENGTH))
+        request.scope["notes"] = {"rows": asked.query.rows, "rays": len(asked.query.rays)}
+        outputs = await self._within(deadline, self.batcher.submit(asked.query))
         reply = codec.encode(self.service, VERSION, asked, outputs)
         content, encoding = bodies.pack(reply.body, request.headers.get("accept-encoding", ""))
         headers = {} if encoding is None else {"content-encoding": encoding}
@@ -80,6 +95,12 @@ class Server:
             headers[codec.HEADER_LENGTH] = str(reply.header_length)
         kind = "application/json" if reply.header_length is None else "application/octet-stream"
         return Response(content, media_type=kind, headers=headers)
+
+    async def select(self, request: Request, front: Front) -> dict[str, Any]:
+        """The operating point that the body asks for."""
+        deadline = asyncio.get_running_loop().time() + self.limits.seconds
+        choice = parse(await bodies.read(request, self.limits))
+        return await self._within(deadline, self.batcher.run(lambda: choose(front, choice)))
 
 
 def create_app(service: Service, settings: Settings = Settings()) -> FastAPI:  # noqa: B008 (frozen)
@@ -95,8 +116,8 @@ def create_app(service: Service, settings: Settings = Settings()) -> FastAPI:  #
         redoc_url=None,
     )
     app.state.server = server
+    _models(app, server)  # first, since routes are tried in turn
     _health(app, server)
-    _models(app, server)
     _front(app, server)
     _errors(app)
     app.add_middleware(Gate, settings=settings, metrics=server.metrics)
@@ -145,31 +166,27 @@ def _health(app: FastAPI, server: Server) -> None:
 def _models(app: FastAPI, server: Server) -> None:
     shown = partial(describe.route, server.service)
 
-    async def metadata(name: str, version: str = VERSION) -> Response:
-        server.check(name, version)
+    async def metadata(request: Request) -> Response:
+        server.check(request)
         return _json(describe.metadata(server.service, VERSION))
 
-    async def ready(name: str, version: str = VERSION) -> Response:
-        server.check(name, version)
-        return _json({"name": name, "ready": server.ready}, 200 if server.ready else 503)
+    async def ready(request: Request) -> Response:
+        server.check(request)
+        return _json({"name": server.service.name, "ready": server.ready}, 200 if server.ready else 503)
 
-    async def config(name: str, version: str = VERSION) -> Response:
-        server.check(name, version)
+    async def config(request: Request) -> Response:
+        server.check(request)
         return _json(describe.config(server.service, server.settings))
 
-    async def infer(request: Request, name: str, version: str = VERSION) -> Response:
-        server.check(name, version)
-        return await server.infer(request)
-
     for form in ("/v2/models/{name}", "/v2/models/{name}/versions/{version}"):
+        app.post(f"{form}/infer", **shown("infer", form))(server.infer)
         app.get(form, **shown("metadata", form))(metadata)
         app.get(f"{form}/ready", **shown("model_ready", form))(ready)
         app.get(f"{form}/config", **shown("config", form))(config)
-        app.post(f"{form}/infer", **shown("infer", form))(infer)
 
     @app.post("/v2/repository/index", **shown("index"))
     async def index(request: Request) -> Response:
-        await bodies.read(request, server.limits.body_bytes)  # asks for READY models only, or nothing; ours is
+        codec.check_index(await bodies.read(request, server.limits))
         state = "READY" if server.ready else "UNAVAILABLE"
         return _json([{"name": server.service.name, "version": VERSION, "state": state, "reason": ""}])
 
@@ -177,18 +194,18 @@ def _models(app: FastAPI, server: Server) -> None:
 def _front(app: FastAPI, server: Server) -> None:
     shown = partial(describe.route, server.service)
 
-    @app.get("/v1/front", **shown("front"))
-    async def front() -> Response:
+    def front() -> Front:
         if server.service.front is None:
             raise Refusal("the run has no front", fix="serve the folder of a run with validation data", status=404)
-        return _json(server.service.front.document())
+        return server.service.front
+
+    @app.get("/v1/front", **shown("front"))
+    async def show() -> Response:
+        return _json(front().document())
 
     @app.post("/v1/select", **shown("select"))
-    async def select(choice: Choice) -> Response:
-        if server.service.front is None:
-            raise Refusal("the run has no front", fix="serve the folder of a run with validation data", status=404)
-        found = server.service.front
-        return _json(await server.batcher.run(lambda: choose(found, choice)))
+    async def select(request: Request) -> Response:
+        return _json(await server.select(request, front()))
 
 
 def _errors(app: FastAPI) -> None:
@@ -197,12 +214,6 @@ def _errors(app: FastAPI) -> None:
     @app.exception_handler(HyperfrontError)
     async def refused(request: Request, error: HyperfrontError) -> Response:
         return _json({"error": one_line(error)}, getattr(error, "status", 400))
-
-    @app.exception_handler(RequestValidationError)
-    async def invalid(request: Request, error: RequestValidationError) -> Response:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        return _json({"error": f"{place}: {first['msg']}"}, 400)
 
     @app.exception_handler(HTTPException)
     async def not_found(request: Request, error: HTTPException) -> Response:

@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import zlib
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from hyperfront.serve.refusal import Refusal
+from hyperfront.serve.settings import Limits
 
 WORTH_PACKING = 1024
 
 
-async def read(request: Request, limit: int) -> bytearray:
-    """The whole body, unpacked; no more than ``limit`` bytes of it are ever held."""
+async def read(request: Request, limits: Limits) -> bytearray:
+    """The whole body, unpacked; no more of it is ever held than the limit, nor waited for longer."""
     length = request.headers.get("content-length", "")
-    if length.isdecimal() and int(length) > limit:
-        raise _too_large(limit)
+    if length.isdecimal() and int(length) > limits.body_bytes:
+        raise _too_large(limits.body_bytes)
     body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > limit:
-            raise _too_large(limit)
+    try:
+        async with asyncio.timeout(limits.seconds):
+            async for part in request.stream():
+                body += part
+                if len(body) > limits.body_bytes:
+                    raise _too_large(limits.body_bytes)
+    except TimeoutError:
+        raise Refusal("the body did not arrive in time", expected=f"{limits.seconds:g} s", status=408) from None
+    except ClientDisconnect:
+        raise Refusal("the client went away before its request was complete") from None
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding == "identity":
         return body
     if encoding not in ("gzip", "deflate"):
         raise Refusal("unknown Content-Encoding", got=encoding[:40], expected="gzip or deflate", status=415)
-    return _unpack(body, 31 if encoding == "gzip" else 15, limit)
+    return _unpack(body, 31 if encoding == "gzip" else 15, limits.body_bytes)
 
 
 def _unpack(body: bytearray, bits: int, limit: int) -> bytearray:

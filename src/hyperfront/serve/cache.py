@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,21 +53,24 @@ class WeightCache:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def get(self, rays: np.ndarray | Tensor | list) -> list[Weights]:
+    def get(self, rays: np.ndarray | Sequence) -> list[Weights]:
         """The weights at each of ``rays [R, m]``; those that are missing are generated together."""
         table = np.ascontiguousarray(rays, dtype=np.float32)
         keys = [row.tobytes() for row in table]
+        found, missing = {}, {}
         with self._lock:
-            found = {key: self._kept[key] for key in keys if key in self._kept}
-            for key in found:
-                self._kept.move_to_end(key)
-            missing = {key: index for index, key in enumerate(keys) if key not in found}
+            for index, key in enumerate(keys):
+                if (kept := self._kept.get(key)) is not None:
+                    self._kept.move_to_end(key)
+                    found[key] = kept
+                else:
+                    missing[key] = index
             self.hits += len(keys) - len(missing)
             self.misses += len(missing)
         if missing:
-            made = self._generate(table[list(missing.values())])
-            found |= zip(missing, made)
-            self._keep(dict(zip(missing, made)))
+            made = dict(zip(missing, self.generate(table[list(missing.values())])))
+            self._keep(made)
+            found |= made
         return [found[key] for key in keys]
 
     def run(self, weights: Weights, x: Batch) -> Any:
@@ -75,7 +79,8 @@ class WeightCache:
             return self.model.target.run(weights.tensors, x)
 
     @torch.no_grad()
-    def _generate(self, rays: np.ndarray) -> list[Weights]:
+    def generate(self, rays: np.ndarray) -> list[Weights]:
+        """The weights at each of ``rays [R, m]``, whether or not they are there."""
         exact = rays.astype(np.float64)
         total = exact.sum(-1, keepdims=True)
         if np.isfinite(total).all() and (total > 0).all():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from hyperfront.errors import SelectionError
 from hyperfront.front import Front
@@ -17,9 +17,19 @@ Limit = FiniteFloat | tuple[Literal["<=", ">="], FiniteFloat]
 class Choice(BaseModel):
     """What to minimise, and the limits: a number that a loss may not exceed, or a pair such as ``[">=", 0.9]``."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={})
+    model_config = ConfigDict(extra="forbid", strict=True)
     minimise: Annotated[str, Field(description="The name of a loss or score")]
     subject_to: Annotated[dict[str, Limit], Field(description="Limits by name of loss or score")] = {}
+
+
+def parse(body: bytes | bytearray) -> Choice:
+    """The choice in the body of a request."""
+    try:
+        return Choice.model_validate_json(body)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise Refusal("the request is not understood", got=f"{place or 'the body'}: {first['msg']}") from None
 
 
 def choose(front: Front, choice: Choice) -> dict[str, Any]:

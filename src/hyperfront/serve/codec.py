@@ -114,6 +114,13 @@ def _document(body: bytearray, header_length: str | None) -> tuple[dict[str, Any
     return document, _Blobs(body, end)
 
 
+def check_index(body: bytearray) -> None:
+    """A request for the list of models: nothing, or whether only those that are ready are wanted, which ours is."""
+    asked = _document(body, None)[0] if body else {}
+    if not isinstance(asked.get("ready", True), bool):
+        raise Refusal("ready is neither true nor false", got=str(asked["ready"])[:40])
+
+
 def _parameters(holder: dict[str, Any], what: str) -> dict[str, Any]:
     parameters = holder.get("parameters", {})
     if not isinstance(parameters, dict):
@@ -201,10 +208,7 @@ def _rays(tensor: np.ndarray | None, parameter: Any, objectives: Sequence[str]) 
             raise Refusal("the ray is not a list of numbers", got=str(parameter)[:80])
         if len(numbers) != len(objectives):
             raise Refusal("the ray has the wrong length", got=len(numbers), expected=", ".join(objectives))
-        try:
-            tensor = np.array(numbers, dtype=np.float64)
-        except OverflowError:
-            raise Refusal("the ray has an entry that is too large") from None
+        tensor = np.array(numbers, dtype=np.float64)
     with np.errstate(over="ignore"):
         rays = tensor.reshape(-1, len(objectives)).astype(np.float32)
     for row in rays.tolist() if len(rays) == 1 else ():

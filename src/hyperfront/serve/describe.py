@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from hyperfront.serve.choosing import Choice
 from hyperfront.serve.codec import HEADER_LENGTH
 from hyperfront.serve.service import RAY, Service
 from hyperfront.serve.settings import Settings
@@ -116,6 +117,10 @@ def route(service: Service, which: str, form: str = "") -> dict[str, Any]:
             }
         )
         extra["requestBody"] = {"required": True, "content": _infer_bodies(service)}
+    if which == "select":
+        example = {"minimise": service.objectives[0], "subject_to": {service.objectives[1]: 0.4}}
+        content = {"application/json": {"schema": Choice.model_json_schema(), "example": example}}
+        extra["requestBody"] = {"required": True, "content": content}
     if which == "index":
         flag = _object({}, {"ready": {"type": "boolean"}})
         extra["requestBody"] = {"required": False, "content": {"application/json": {"schema": flag}}}
@@ -196,7 +201,7 @@ _ROUTES: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {
     "index": (
         "The models of the server",
         {"type": "array", "items": _object({"name": NAME, "state": NAME})},
-        (413, 415),
+        (400, 408, 413, 415),
     ),
     "front": (
         "The front that training measured",
@@ -206,6 +211,6 @@ _ROUTES: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {
     "select": (
         "The ray with the least of one loss, within limits on others",
         _object({"ray": {"type": "array", "items": NUMBER}, "losses": _BY_NAME, "scores": _BY_NAME}),
-        (400, 404, 422),
+        (400, 404, 408, 413, 415, 422, 503),
     ),
 }

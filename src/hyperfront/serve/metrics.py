@@ -42,16 +42,16 @@ class Metrics:
         )
         self._seen = [0, 0, 0]
 
-    def batch(self, queries: int, rows: int, cache: WeightCache | None) -> None:
+    def batch(self, queries: int, rows: int) -> None:
         """A batch was predicted."""
         self.batch_queries.observe(queries)
         self.batch_rows.observe(rows)
-        if cache is None:
-            return
+
+    def cache(self, cache: WeightCache) -> None:
+        """Catch up with what the cache has counted: once in a while, since it would cost as much as a look into it."""
         now = [cache.hits, cache.misses, cache.evictions]
         for counter, before, value in zip((self.hits, self.misses, self.evictions), self._seen, now):
-            if value > before:
-                counter.inc(value - before)
+            counter.inc(value - before)
         self._seen = now
         self.cache_bytes.set(cache.nbytes)
         self.cache_rays.set(len(cache))

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,6 +25,9 @@ from hyperfront.serve.cache import WeightCache, Weights
 Outputs = tuple[Tensor, ...]
 AT_ONCE = 2**23
 """Bytes of weights in one pass: more than that, and they no longer come out of the processor's cache."""
+
+SLOW = 0.01
+"""Seconds that one row may take: beyond, it does not matter how a pass is started."""
 
 
 class Rows(Protocol):
@@ -67,12 +72,17 @@ class Predictor:
         self.cache, self.nest, self.flatten = cache, nest, flatten
         self.together_from: float = math.inf
         """From how many rays with one row each, one pass is faster."""
+        self.seconds_for_row = self.seconds_for_ray = 0.0
+        """How long a row takes at a ray that is known, and the weights of a ray that is not."""
         target = cache.model.target
         self._vmapped = torch.vmap(lambda theta, statistics, *x: flatten(target.call(theta, statistics, nest(x))))
 
     @torch.inference_mode()
     def __call__(self, queries: Sequence[Rows]) -> list[Outputs]:
         """The outputs of each query, in its own order of rows."""
+        if len(queries) == 1 and len(queries[0].rays) == 1:
+            query = queries[0]
+            return self._one_by_one(self.cache.get(query.rays), [query.inputs])
         answers: list[list[tuple[list[int] | None, Outputs]]] = [[] for _ in queries]
         kinds: dict[tuple | None, list[_Group]] = {}
         for group in _groups(queries):
@@ -83,7 +93,7 @@ class Predictor:
                 part = groups[start : start + size]
                 together = kind is not None and len(part) >= self.together_from
                 run = self._together if together else self._one_by_one
-                weights = self.cache.get(np.stack([group.ray for group in part]))
+                weights = self.cache.get([group.ray for group in part])
                 for group, outputs in zip(part, run(weights, [group.inputs() for group in part])):
                     _hand_out(group, outputs, answers)
         return [_in_order(parts, query.rows) for parts, query in zip(answers, queries)]
@@ -97,19 +107,36 @@ class Predictor:
         outputs = self._vmapped(theta, statistics, *(torch.stack(column) for column in zip(*inputs)))
         return list(zip(*(output.unbind() for output in outputs)))
 
+    def seconds(self, queries: Sequence[Rows]) -> float:
+        """About how long these will take, at worst."""
+        return sum(query.rows * self.seconds_for_row + len(query.rays) * self.seconds_for_ray for query in queries)
+
     @torch.inference_mode()
     def measure(self, row: tuple[Tensor, ...]) -> None:
-        """Find out from how many rays on one pass is faster, with copies of ``row``."""
+        """Find out how long a ``row`` takes (or a few), and from how many rays on one pass is faster.
+
+        One after the other, R rays take ``l R``; all at once, ``a + b R``. So one pass pays from ``a / (l - b)`` on.
+        """
         m = self.cache.model.m
-        for count in (2, 4, 8, 16):
-            weights = self.cache.get(das_dennis(m, count)[:count].float().numpy())
-            inputs = [row] * len(weights)
-            try:
-                if _seconds(self._together, weights, inputs) < _seconds(self._one_by_one, weights, inputs):
-                    self.together_from = count
-                    return
-            except (RuntimeError, ValueError, NotImplementedError):
-                return  # vmap cannot batch this module
+        weights = self.cache.get(das_dennis(m, 7)[:8].float().numpy())
+        inputs = [row] * 8
+        rows = len(row[0]) if row else 1
+        self.seconds_for_row = _seconds(lambda: self._one_by_one(weights[:1], inputs[:1]), 3) / rows
+        self.seconds_for_ray = _seconds(lambda: self.cache.generate(np.full((1, m), 1 / m, np.float32)), 3)
+        if rows > 1 or self.seconds_for_row > SLOW or not self.cache.model.target.stackable:
+            return
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")  # vmap warns where it would fall back to a loop
+                alone, two, eight = (
+                    _seconds(partial(run, weights[:count], inputs[:count]), 10)
+                    for run, count in ((self._one_by_one, 8), (self._together, 2), (self._together, 8))
+                )
+        except (RuntimeError, ValueError, NotImplementedError, Warning):
+            return  # vmap cannot batch this module
+        each = (eight - two) / 6
+        if alone / 8 > each:
+            self.together_from = max(2, math.ceil((two - 2 * each) / (alone / 8 - each)))
 
 
 def _groups(queries: Sequence[Rows]) -> list[_Group]:
@@ -132,15 +159,15 @@ def _groups(queries: Sequence[Rows]) -> list[_Group]:
 
 
 def _hand_out(group: _Group, outputs: Outputs, answers: list[list[tuple[list[int] | None, Outputs]]]) -> None:
-    start = 0
-    for index, rows, inputs in group.members:
-        if not inputs:  # an analytic problem: one point for the ray, however often it was asked for
-            count = 1 if rows is None else len(rows)
-            answers[index].append((rows, tuple(output.expand(count, *output.shape[1:]) for output in outputs)))
-            continue
-        stop = start + len(inputs[0])
-        answers[index].append((rows, tuple(output[start:stop] for output in outputs)))
-        start = stop
+    """Each member's part of the group's outputs."""
+    if group.sizes:
+        counts = [len(inputs[0]) for _, _, inputs in group.members]
+        parts = zip(*(output.split(counts) for output in outputs)) if len(counts) > 1 else [outputs]
+    else:  # an analytic problem: one point for the ray, however often it was asked for
+        counts = [1 if rows is None else len(rows) for _, rows, _ in group.members]
+        parts = (tuple(output.expand(count, *output.shape[1:]) for output in outputs) for count in counts)
+    for (index, rows, _), part in zip(group.members, parts):
+        answers[index].append((rows, part))
 
 
 def _in_order(parts: list[tuple[list[int] | None, Outputs]], rows: int) -> Outputs:
@@ -151,11 +178,11 @@ def _in_order(parts: list[tuple[list[int] | None, Outputs]], rows: int) -> Outpu
     return tuple(torch.cat(column)[order] for column in zip(*(outputs for _, outputs in parts)))
 
 
-def _seconds(function: Callable[..., Any], *arguments: Any) -> float:
-    """The best of three, after one to warm up."""
+def _seconds(function: Callable[[], Any], times: int) -> float:
+    """The best of that many times, after one to warm up."""
     found = []
-    for _ in range(4):
+    for _ in range(1 + times):
         start = time.perf_counter()
-        function(*arguments)
+        function()
         found.append(time.perf_counter() - start)
     return min(found[1:])

@@ -63,9 +63,10 @@ def worker() -> FastAPI:
 
 
 def _app(plan: Plan) -> FastAPI:
-    logs.set_up(plan.log_level)
     torch.set_num_threads(plan.threads)
-    return create_app(plan.service(), plan.settings())
+    app = create_app(plan.service(), plan.settings())
+    logs.set_up(plan.log_level)
+    return app
 
 
 def serve(plan: Plan, *, host: str, port: int, workers: int, grace: float) -> None:
@@ -77,9 +78,8 @@ def serve(plan: Plan, *, host: str, port: int, workers: int, grace: float) -> No
     app = _app(plan)  # here too, so that what is wrong is said once, and before anything listens
     service: Service = app.state.server.service
     url = f"http://{host}:{port}"
-    logs.event(
-        "starting", url=url, model=service.name, workers=workers, docs=f"{url}/docs", try_=describe.curl(service, url)
-    )
+    hints = {"docs": f"{url}/docs", "try": describe.curl(service, url)}
+    logs.event("starting", url=url, model=service.name, workers=workers, **hints)
     options: dict[str, Any] = {
         "host": host,
         "port": port,
