@@ -74,7 +74,7 @@ def test_the_cache_never_holds_more_bytes_than_it_may(options):
         held = {
             t.untyped_storage().data_ptr(): t.untyped_storage().nbytes()
             for weights in cache._kept.values()
-            for t in (weights.theta, *weights.tensors.values())
+            for t in weights.tensors.values()
             if t.untyped_storage().data_ptr() not in shared
         }
         assert sum(held.values()) == cache.nbytes <= cache.max_bytes

@@ -26,12 +26,12 @@ MEGABYTE = 2**20
 class Weights:
     """The network at one ray."""
 
-    theta: Tensor
-    statistics: Tensor
     tensors: dict[str, Tensor]
-    """All that the module needs, by name; what is the same at all rays is shared."""
+    """All that the module needs, by name."""
+    own: tuple[str, ...]
+    """Those that this ray has for itself; the others are the same at all rays, and shared."""
     nbytes: int
-    """Memory that this ray has for itself."""
+    """Memory of its own."""
 
 
 class WeightCache:
@@ -95,14 +95,10 @@ class WeightCache:
         ]  # no row holds them all
 
     def _weights(self, theta: Tensor, statistics: Tensor) -> Weights:
-        tensors = self.model.target.assembled(theta, statistics)
-        own = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in (theta, statistics)}
-        shared = {t.untyped_storage().data_ptr() for t in self.model.target.shared().values()}
-        for tensor in tensors.values():
-            storage = tensor.untyped_storage()
-            if storage.data_ptr() not in shared:
-                own[storage.data_ptr()] = storage.nbytes()
-        return Weights(theta, statistics, tensors, sum(own.values()))
+        shared, tensors = self.model.target.shared(), self.model.target.assembled(theta, statistics)
+        own = tuple(name for name, tensor in tensors.items() if tensor is not shared.get(name))
+        storages = {s.data_ptr(): s.nbytes() for s in (tensors[name].untyped_storage() for name in own)}
+        return Weights(tensors, own, sum(storages.values()))
 
     def _keep(self, made: dict[bytes, Weights]) -> None:
         with self._lock:

@@ -74,8 +74,6 @@ class Predictor:
         """From how many rays with one row each, one pass is faster."""
         self.seconds_for_row = self.seconds_for_ray = 0.0
         """How long a row takes at a ray that is known, and the weights of a ray that is not."""
-        target = cache.model.target
-        self._vmapped = torch.vmap(lambda theta, statistics, *x: flatten(target.call(theta, statistics, nest(x))))
 
     @torch.inference_mode()
     def __call__(self, queries: Sequence[Rows]) -> list[Outputs]:
@@ -102,9 +100,13 @@ class Predictor:
         return [self.flatten(self.cache.run(at, self.nest(x))) for at, x in zip(weights, inputs)]
 
     def _together(self, weights: list[Weights], inputs: list[tuple[Tensor, ...]]) -> list[Outputs]:
-        theta = torch.stack([at.theta for at in weights])
-        statistics = torch.stack([at.statistics for at in weights])
-        outputs = self._vmapped(theta, statistics, *(torch.stack(column) for column in zip(*inputs)))
+        shared, own = weights[0].tensors, weights[0].own
+        stacked = [torch.stack([at.tensors[name] for at in weights]) for name in own]
+
+        def one(tensors: list[Tensor], *x: Tensor) -> Outputs:
+            return self.flatten(self.cache.model.target.run(shared | dict(zip(own, tensors)), self.nest(x)))
+
+        outputs = torch.vmap(one)(stacked, *(torch.stack(column) for column in zip(*inputs)))
         return list(zip(*(output.unbind() for output in outputs)))
 
     def seconds(self, queries: Sequence[Rows]) -> float:
