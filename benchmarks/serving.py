@@ -214,36 +214,42 @@ class Cost(NamedTuple):
 
 
 def measure_throughput(options: argparse.Namespace, front: Server, plain: Server, run: Callable) -> float:
-    """Short bursts in turn, so that all loads meet the same weather; times are added up. Returns the capacity."""
-    loads = {"plain module": (plain, rays("one ray")), **{kind: (front, rays(kind)) for kind in BARS}}
+    """Short bursts in turn, each with one of the plain server before it, so that both meet the same weather; times are
+    added up. Returns the capacity."""
+    streams = {kind: rays(kind) for kind in BARS}
     opened = {server: [run(Connection().open(server.port)) for _ in range(CONNECTIONS)] for server in (front, plain)}
-    costs: dict[str, list[Cost]] = {name: [] for name in loads}
+    costs: dict[str, list[Cost]] = {name: [] for name in BARS}
+    beside: dict[str, list[Cost]] = {name: [] for name in BARS}
+
+    def cost(server: Server, kind: str) -> Cost:
+        start = server.busy()
+        clock = run(burst(opened[server], streams[kind], BURST))
+        return Cost(clock, server.busy() - start)
+
     for turn in range(-20, options.turns):  # a few to warm up
-        for name, (server, messages) in loads.items():
-            start = server.busy()
-            clock = run(burst(opened[server], messages, BURST))
+        for kind in BARS:
+            pair = cost(plain, "one ray"), cost(front, kind)
             if turn >= 0:
-                costs[name].append(Cost(clock, server.busy() - start))
+                beside[kind].append(pair[0])
+                costs[kind].append(pair[1])
     print(f"\nthroughput, {CONNECTIONS} connections, {options.turns} bursts of {BURST} requests")
-    print(f"{'':<16}{'per second':>11}{'of plain':>9}{'per busy second':>17}{'of plain':>9}{'parts':>14}{'bar':>6}")
-    for name, found in costs.items():
-        line = f"{name:<16}"
-        for field in range(2):
-            share = _ratio(costs["plain module"], found, field)
-            rate = BURST * len(found) / sum(cost[field] for cost in found)
-            line += f"{rate:>{17 if field else 11}.0f}" + (f"{share:>8.2f}x" if name in BARS else f"{'':>9}")
-        if name in BARS:
-            tenths = [slice(k * len(found) // 10, (k + 1) * len(found) // 10) for k in range(10)]
-            parts = sorted(_ratio(costs["plain module"][part], found[part], 1) for part in tenths)
-            line += f"{parts[2]:>7.2f} .. {parts[7]:.2f}{BARS[name]:>5}"
-        print(line)
+    print(f"{'':<16}{'per second':>11}{'of plain':>9}{'per busy second':>17}{'of plain':>9}{'parts':>15}{'bar':>6}")
+    everything = [found for some in beside.values() for found in some]
+    print(f"{'plain module':<16}{_rate(everything, 0):>11.0f}{_rate(everything, 1):>26.0f}")
+    for kind, found in costs.items():
+        line = f"{kind:<16}"
+        for field, width in ((0, 11), (1, 17)):
+            line += f"{_rate(found, field):>{width}.0f}{_rate(found, field) / _rate(beside[kind], field):>8.2f}x"
+        tenths = [slice(k * len(found) // 10, (k + 1) * len(found) // 10) for k in range(10)]
+        parts = sorted(_rate(found[part], 1) / _rate(beside[kind][part], 1) for part in tenths)
+        print(f"{line}{parts[2]:>7.2f} .. {parts[7]:.2f}{BARS[kind]:>6}")
     for connection in [c for some in opened.values() for c in some]:
         connection.transport.close()
-    return BURST * options.turns / sum(cost.clock for cost in costs["100 rays"])
+    return _rate(costs["100 rays"], 0)
 
 
-def _ratio(plain: Sequence[Cost], own: Sequence[Cost], field: int) -> float:
-    return sum(cost[field] for cost in plain) / sum(cost[field] for cost in own)
+def _rate(costs: Sequence[Cost], field: int) -> float:
+    return BURST * len(costs) / sum(cost[field] for cost in costs)
 
 
 def measure_latency(options: argparse.Namespace, front: Server, capacity: float, run: Callable) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +14,11 @@ import tritonclient.http as triton
 
 import hyperfront as hf
 from hyperfront.batches import tensors
+from hyperfront.cli.serve import serve as command
 from hyperfront.problems import build
 from hyperfront.serve.batching import Batcher
-from hyperfront.serve.service import Query, serve_model
+from hyperfront.serve.predictor import Query
+from hyperfront.serve.service import serve_model
 from hyperfront.serve.tensors import TensorSpec
 from tests.modules import CASES
 from tests.serving import Client, lenet_service, serving
@@ -265,3 +270,41 @@ def test_the_front_and_an_operating_point_of_it(analytic):
 
 def test_a_run_without_a_front_says_so(server):
     assert server.get("/v1/front")[0] == server.post("/v1/select", {"minimise": "left"})[0] == 404
+
+
+def test_sizes_may_be_free():
+    """An image of any size: outputs of the same size, and one number for each image."""
+    net = torch.nn.ModuleDict({"map": torch.nn.Conv2d(1, 2, 3, padding=1)})
+    net.forward = lambda x: (net["map"](x), net["map"](x).mean((1, 2, 3)))
+    model = hf.wrap(net, ["a", "b"], hidden=4)
+    service = serve_model(model, inputs=[TensorSpec("x", "FP32", (1, -1, -1))], name="free")
+    assert [spec.shape for spec in service.outputs] == [(2, -1, -1), ()]
+    with serving(service) as client, triton.InferenceServerClient(client.address) as reader:
+        for size in ((5, 7), (12, 4)):
+            x = np.random.default_rng(0).random((2, 1, *size), np.float32)
+            reply = reader.infer("free", [tensor("x", x), tensor("ray", rays(1))])
+            assert reply.as_numpy("output_0").shape == (2, 2, *size)
+            assert reply.as_numpy("output_1").shape == (2,)
+
+
+# ---- the documentation -----------------------------------------------------------------------------------------------
+
+
+def test_what_docs_serve_says_works(server, analytic):
+    text = (Path(__file__).parents[1] / "docs" / "serve.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    names: dict = {}
+    exec(code.replace("localhost:8000", server.address), names)
+    assert names["reply"].as_numpy("output_0").shape == (3, 10)
+    names["client"].close()
+    lines = re.findall(r"^\$ curl localhost:8000(\S+) -d '(.*)'$", text, flags=re.MULTILINE)
+    assert len(lines) == 2
+    for path, body in lines:
+        assert analytic[0].call("POST", path, body.encode())[0] == 200
+    documented = set(analytic[0].get("/openapi.json")[1]["paths"])
+    for path in documented:
+        named = path.replace("{name}", "NAME").replace("/versions/{version}", "")
+        assert named in text, path
+    for option in re.findall(r"`(--[a-z-]+)", text):
+        name = option.removeprefix("--").replace("-", "_")
+        assert name in inspect.signature(command).parameters, option

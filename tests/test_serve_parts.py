@@ -19,8 +19,9 @@ import hyperfront as hf
 from hyperfront.serve import logs
 from hyperfront.serve.batching import ON_THE_SPOT, Batcher
 from hyperfront.serve.cache import WeightCache
+from hyperfront.serve.predictor import Query
 from hyperfront.serve.refusal import Refusal
-from hyperfront.serve.service import Query, Service, serve_model
+from hyperfront.serve.service import Service, serve_model
 from hyperfront.serve.settings import Limits, Settings
 from hyperfront.serve.tensors import TensorSpec
 from tests.modules import ConvNet

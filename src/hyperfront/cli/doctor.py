@@ -29,6 +29,10 @@ _PARTS = {  # import name: (what for, what to install)
     "h5py": ("data: NYUv2, official file (optional)", "hyperfront[data]"),
     "PIL": ("data: NYUv2, images (optional)", "hyperfront[data]"),
     "tensorboard": ("TensorBoard logs (optional)", "hyperfront[log]"),
+    "fastapi": ("server (optional)", "hyperfront[serve]"),
+    "uvicorn": ("server (optional)", "hyperfront[serve]"),
+    "orjson": ("server: tensors as JSON (optional)", "hyperfront[serve]"),
+    "prometheus_client": ("server: metrics (optional)", "hyperfront[serve]"),
 }
 
 

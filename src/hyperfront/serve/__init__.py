@@ -4,7 +4,7 @@ service     what is served: a model, its inputs and outputs (signature, tensors)
 cache       weights generated for rays, bounded by bytes
 predictor   rows with different rays in one pass
 batching    requests that wait together are answered together
-codec       bytes to tensors and back, JSON and binary; bodies: bounded, packed
-app         the routes; gate: keys, logs and metrics around them; describe, page: OpenAPI
+requests    from bytes to tensors, JSON and binary; replies: back; bodies: bounded, packed
+app         the routes; gate: keys, logs and metrics around them; describe, openapi, page: what it is
 process     one server, or several workers
 """

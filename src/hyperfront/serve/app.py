@@ -1,7 +1,7 @@
 """The application: routes of the Open Inference Protocol v2, the front, metrics, and a page that explains them.
 
 Handlers take the request as it is. What FastAPI would do with annotations takes longer than a small network, and turns
-mistakes into other errors than the protocol's; :mod:`~hyperfront.serve.describe` has the OpenAPI side of it.
+mistakes into other errors than the protocol's; :mod:`~hyperfront.serve.openapi` has what would be lost.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from starlette.responses import HTMLResponse, Response
 from hyperfront import __version__
 from hyperfront.errors import HyperfrontError
 from hyperfront.front import Front
-from hyperfront.serve import bodies, codec, describe, logs, page
+from hyperfront.serve import bodies, describe, logs, openapi, page, replies, requests
 from hyperfront.serve.batching import Batcher
 from hyperfront.serve.choosing import choose, parse
 from hyperfront.serve.gate import Gate
@@ -85,14 +85,14 @@ class Server:
         self.check(request)
         deadline = asyncio.get_running_loop().time() + self.limits.seconds
         body = await bodies.read(request, self.limits)
-        asked = codec.decode(self.service, self.limits, body, request.headers.get(codec.HEADER_LENGTH))
+        asked = requests.decode(self.service, self.limits, body, request.headers.get(requests.HEADER_LENGTH))
         request.scope["notes"] = {"rows": asked.query.rows, "rays": len(asked.query.rays)}
         outputs = await self._within(deadline, self.batcher.submit(asked.query))
-        reply = codec.encode(self.service, VERSION, asked, outputs)
+        reply = replies.encode(self.service, VERSION, asked, outputs)
         content, encoding = bodies.pack(reply.body, request.headers.get("accept-encoding", ""))
         headers = {} if encoding is None else {"content-encoding": encoding}
         if reply.header_length is not None:
-            headers[codec.HEADER_LENGTH] = str(reply.header_length)
+            headers[requests.HEADER_LENGTH] = str(reply.header_length)
         kind = "application/json" if reply.header_length is None else "application/octet-stream"
         return Response(content, media_type=kind, headers=headers)
 
@@ -138,7 +138,7 @@ def _json(document: Any, status: int = 200) -> Response:
 
 
 def _health(app: FastAPI, server: Server) -> None:
-    shown = partial(describe.route, server.service)
+    shown = partial(openapi.route, server.service)
 
     @app.get("/v2/health/live", **shown("live"))
     async def live() -> Response:
@@ -164,7 +164,7 @@ def _health(app: FastAPI, server: Server) -> None:
 
 
 def _models(app: FastAPI, server: Server) -> None:
-    shown = partial(describe.route, server.service)
+    shown = partial(openapi.route, server.service)
 
     async def metadata(request: Request) -> Response:
         server.check(request)
@@ -186,13 +186,13 @@ def _models(app: FastAPI, server: Server) -> None:
 
     @app.post("/v2/repository/index", **shown("index"))
     async def index(request: Request) -> Response:
-        codec.check_index(await bodies.read(request, server.limits))
+        requests.check_index(await bodies.read(request, server.limits))
         state = "READY" if server.ready else "UNAVAILABLE"
         return _json([{"name": server.service.name, "version": VERSION, "state": state, "reason": ""}])
 
 
 def _front(app: FastAPI, server: Server) -> None:
-    shown = partial(describe.route, server.service)
+    shown = partial(openapi.route, server.service)
 
     def front() -> Front:
         if server.service.front is None:

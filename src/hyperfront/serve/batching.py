@@ -19,9 +19,8 @@ from typing import TypeVar
 import torch
 
 from hyperfront.errors import HyperfrontError
-from hyperfront.serve.predictor import Outputs
+from hyperfront.serve.predictor import Outputs, Query
 from hyperfront.serve.refusal import Refusal
-from hyperfront.serve.service import Query
 
 Result = TypeVar("Result")
 ON_THE_SPOT = 0.02

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -30,15 +30,13 @@ SLOW = 0.01
 """Seconds that one row may take: beyond, it does not matter how a pass is started."""
 
 
-class Rows(Protocol):
-    """Rows of inputs at one ray for all of them, or one for each."""
+class Query(NamedTuple):
+    """What one request asks."""
 
-    @property
-    def rays(self) -> np.ndarray: ...
-    @property
-    def inputs(self) -> tuple[Tensor, ...]: ...
-    @property
-    def rows(self) -> int: ...
+    rays: np.ndarray
+    """``[1, m]`` for all rows, or ``[rows, m]``; single precision."""
+    inputs: tuple[Tensor, ...]
+    rows: int
 
 
 @dataclass(eq=False)
@@ -76,7 +74,7 @@ class Predictor:
         """How long a row takes at a ray that is known, and the weights of a ray that is not."""
 
     @torch.inference_mode()
-    def __call__(self, queries: Sequence[Rows]) -> list[Outputs]:
+    def __call__(self, queries: Sequence[Query]) -> list[Outputs]:
         """The outputs of each query, in its own order of rows."""
         if len(queries) == 1 and len(queries[0].rays) == 1:
             query = queries[0]
@@ -109,7 +107,7 @@ class Predictor:
         outputs = torch.vmap(one)(stacked, *(torch.stack(column) for column in zip(*inputs)))
         return list(zip(*(output.unbind() for output in outputs)))
 
-    def seconds(self, queries: Sequence[Rows]) -> float:
+    def seconds(self, queries: Sequence[Query]) -> float:
         """About how long these will take, at worst."""
         return sum(query.rows * self.seconds_for_row + len(query.rays) * self.seconds_for_ray for query in queries)
 
@@ -141,7 +139,7 @@ class Predictor:
             self.together_from = max(2, math.ceil((two - 2 * each) / (alone / 8 - each)))
 
 
-def _groups(queries: Sequence[Rows]) -> list[_Group]:
+def _groups(queries: Sequence[Query]) -> list[_Group]:
     groups: dict[tuple, _Group] = {}
     for index, query in enumerate(queries):
         sizes = tuple(tensor.shape[1:] for tensor in query.inputs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -19,20 +19,11 @@ from hyperfront.problem import Problem
 from hyperfront.problems import build
 from hyperfront.runs import RunFolder, import_factory, load
 from hyperfront.serve.cache import WeightCache
-from hyperfront.serve.predictor import Outputs, Predictor
+from hyperfront.serve.predictor import Outputs, Predictor, Query
 from hyperfront.serve.signature import examples, inputs_of, output_names, outputs_of
 from hyperfront.serve.tensors import TensorSpec
 
 RAY = "ray"
-
-
-class Query(NamedTuple):
-    """What one request asks."""
-
-    rays: np.ndarray
-    """``[1, m]`` for all rows, or ``[rows, m]``; single precision."""
-    inputs: tuple[Tensor, ...]
-    rows: int
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Requests and responses of the Open Inference Protocol v2, as bytes.
+"""Requests of the Open Inference Protocol v2: from bytes to tensors.
 
 A body is JSON, or (Triton's binary extension) JSON followed by raw little-endian tensors: the header
 ``Inference-Header-Content-Length`` gives the length of the JSON, and each tensor its ``binary_data_size``. Whatever
@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import orjson
 import torch
-from torch import Tensor
 
+from hyperfront.serve.predictor import Query
 from hyperfront.serve.refusal import Refusal
-from hyperfront.serve.service import RAY, Query, Service
+from hyperfront.serve.service import RAY, Service
 from hyperfront.serve.settings import Limits
 from hyperfront.serve.tensors import DATATYPES, TensorSpec
 
@@ -35,17 +35,6 @@ class Asked:
     """Which outputs, and whether as binary data."""
     id: str
     """Repeated in the response, if there is one."""
-
-
-@dataclass(frozen=True)
-class Reply:
-    """The bytes of a response; ``header_length`` of them are JSON, if binary data follow."""
-
-    body: bytes
-    header_length: int | None
-
-
-# ---- requests --------------------------------------------------------------------------------------------------------
 
 
 def decode(service: Service, limits: Limits, body: bytearray, header_length: str | None) -> Asked:
@@ -253,36 +242,3 @@ def _outputs(asked: Any, service: Service, parameters: Mapping[str, Any]) -> lis
     if len({index for index, _ in chosen}) < len(chosen):
         raise Refusal("an output is asked for twice")
     return chosen
-
-
-# ---- responses -------------------------------------------------------------------------------------------------------
-
-
-def encode(service: Service, version: str, asked: Asked, outputs: Sequence[Tensor]) -> Reply:
-    """The response to what was asked."""
-    entries, blobs = [], []
-    for index, binary in asked.outputs:
-        spec, array = service.outputs[index], outputs[index].numpy()
-        entry: dict[str, Any] = {"name": spec.name, "datatype": spec.datatype, "shape": list(array.shape)}
-        if binary:
-            blobs.append(array.tobytes())
-            entry["parameters"] = {"binary_data_size": len(blobs[-1])}
-        else:
-            entry["data"] = _to_json(array, spec.name)
-        entries.append(entry)
-    document: dict[str, Any] = {"model_name": service.name, "model_version": version, "outputs": entries}
-    if asked.id:
-        document["id"] = asked.id
-    text = orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)
-    return Reply(b"".join([text, *blobs]), len(text) if blobs else None)
-
-
-def _to_json(array: np.ndarray, name: str) -> Any:
-    flat = np.ascontiguousarray(array).reshape(-1)
-    if flat.dtype.kind == "f" and not np.isfinite(flat).all():
-        raise Refusal(
-            f"the output {name} at these inputs is NaN or infinite, which JSON has no words for",
-            fix='ask for it with the parameter "binary_data": true',
-            status=422,
-        )
-    return flat if flat.dtype != np.float16 else flat.astype(np.float32)
