@@ -226,8 +226,8 @@ def measure_throughput(options: argparse.Namespace, front: Server, plain: Server
         clock = run(burst(opened[server], streams[kind], BURST))
         return Cost(clock, server.busy() - start)
 
-    for turn in range(-20, options.turns):  # a few to warm up
-        for kind in BARS:
+    for kind in BARS:
+        for turn in range(-20, options.turns):  # a few to warm up
             pair = cost(plain, "one ray"), cost(front, kind)
             if turn >= 0:
                 beside[kind].append(pair[0])

@@ -118,12 +118,14 @@ def test_several_workers_answer_and_count_together(run):
         )
         assert [float(value) for value in counted] == [40]
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        workers = [child for child in children if "spawn_main" in Path(f"/proc/{child}/cmdline").read_text()]
+        assert len(workers) == 2
+        os.kill(int(workers[0]), signal.SIGKILL)  # the other one goes on, and its counts
+        time.sleep(0.1)
+        assert {client.post("/v2/models/own/infer", ask)[0] for _ in range(10)} == {200}
+        assert "hyperfront_cache_rays" in client.call("GET", "/metrics")[2].decode()
     time.sleep(0.1)
-    assert not [child for child in children if Path(f"/proc/{child}/cmdline").exists() and _ours(child)]
-
-
-def _ours(child: str) -> bool:
-    return "hyperfront" in Path(f"/proc/{child}/cmdline").read_text()
+    assert not [worker for worker in workers if Path(f"/proc/{worker}").exists()]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from typing import TypeVar
 import torch
 
 from hyperfront.errors import HyperfrontError
+from hyperfront.serve import logs
 from hyperfront.serve.predictor import Outputs, Query
 from hyperfront.serve.refusal import Refusal
 
@@ -118,7 +119,10 @@ class Batcher:
         except Exception as error:
             if len(queries) > 1:
                 return [self._answers([query])[0] for query in queries]
-            return [error if isinstance(error, HyperfrontError) else _refused(error)]
+            if isinstance(error, HyperfrontError):
+                return [error]
+            logs.logger.warning("the model failed", exc_info=True)  # in case it is not the input after all
+            return [_refused(error)]
 
 
 def _piece(query: Query, start: int, rows: int) -> Query:

@@ -63,20 +63,15 @@ class Gate:
         if path in OPEN:
             return None
         if self.expected and not hmac.compare_digest(headers.get(b"authorization", b""), self.expected):
-            return (
-                401,
-                "the API key is missing or wrong (Authorization: Bearer KEY)",
-                [(b"www-authenticate", b"Bearer")],
-            )
+            reason = "the API key is missing or wrong (Authorization: Bearer KEY)"
+            return 401, reason, [(b"www-authenticate", b"Bearer")]
         if self.working > self.settings.limits.concurrency:
             return 429, "too many requests at the same time", [(b"retry-after", b"1")]
         return None
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         route: Any = scope.get("route")
-        path = getattr(
-            route, "path", "other"
-        )  # the pattern: a label for every path that is tried would fill the memory
+        path = getattr(route, "path", "other")  # the pattern: labels for all paths that are tried would fill the memory
         self.metrics.requests.labels(path, status).inc()
         self.metrics.seconds.labels(path).observe(seconds)
         logs.event(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from hyperfront.serve.cache import WeightCache
 
@@ -61,5 +62,17 @@ class Metrics:
         registry = self.registry
         if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
             registry = CollectorRegistry()
+            for file in Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]).glob("gauge_live*_*.db"):
+                worker = int(file.stem.rpartition("_")[2])
+                if not _lives(worker):  # another has taken its place
+                    mark_process_dead(worker)
             MultiProcessCollector(registry)
         return generate_latest(registry), CONTENT_TYPE_LATEST
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -1,7 +1,7 @@
 """Outputs for rows at rays: rows at the same ray go through its network together, and several rays in one pass.
 
-Rays that each have the same number of rows can be run one after the other, or all at once under ``torch.vmap``, which
-takes longer to start. From how many rays on that pays depends on the module, so it is measured once.
+Rays with one row each can be run one after the other, or all at once under ``torch.vmap``, which takes longer to start.
+From how many rays on that pays depends on the module, so it is measured once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from hyperfront.serve.cache import WeightCache, Weights
 Outputs = tuple[Tensor, ...]
 AT_ONCE = 2**23
 """Bytes of weights in one pass: more than that, and they no longer come out of the processor's cache."""
-
 SLOW = 0.01
 """Seconds that one row may take: beyond, it does not matter how a pass is started."""
 
@@ -102,7 +101,8 @@ class Predictor:
         stacked = [torch.stack([at.tensors[name] for at in weights]) for name in own]
 
         def one(tensors: list[Tensor], *x: Tensor) -> Outputs:
-            return self.flatten(self.cache.model.target.run(shared | dict(zip(own, tensors)), self.nest(x)))
+            several = Weights(shared | dict(zip(own, tensors)), own, 0)
+            return self.flatten(self.cache.run(several, self.nest(x)))
 
         outputs = torch.vmap(one)(stacked, *(torch.stack(column) for column in zip(*inputs)))
         return list(zip(*(output.unbind() for output in outputs)))

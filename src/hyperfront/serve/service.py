@@ -72,7 +72,8 @@ def open_run(
     path = Path(run).resolve()
     stored = RunFolder(path).front
     front = Front.load(stored) if path.is_dir() and stored.exists() else None
-    return serve_model(model, stated, name=name or path.stem, inputs=inputs, cache_bytes=cache_bytes, front=front)
+    own = path.name if path.is_dir() else path.stem
+    return serve_model(model, stated, name=name or own, inputs=inputs, cache_bytes=cache_bytes, front=front)
 
 
 def serve_model(
