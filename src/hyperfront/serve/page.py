@@ -58,6 +58,6 @@ def _paragraphs(text: str) -> str:
     """Paragraphs, and lines that begin with four spaces as they are."""
     parts = [part for part in text.split("\n\n") if part.strip()]
     return "".join(
-        f"<pre>{html.escape(part)}</pre>" if part.startswith("    ") else f"<p>{html.escape(part)}</p>"
+        f"<pre>{html.escape(part.strip())}</pre>" if part.startswith("    ") else f"<p>{html.escape(part)}</p>"
         for part in parts
     )
