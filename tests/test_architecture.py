@@ -67,6 +67,8 @@ def test_importing_the_package_needs_only_torch_numpy_and_safetensors():
         "PIL",
         "fastapi",
         "uvicorn",
+        "orjson",
+        "prometheus_client",
     }
 
 

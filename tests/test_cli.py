@@ -148,10 +148,10 @@ def test_doctor_finds_this_environment_sound(tmp_path):
     assert "everything is ready" in hyperfront("doctor", folder=tmp_path)
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["demo", "train", "evaluate", "compare", "tune", "explore", "export", "doctor", "data fetch", "data prepare"],
-)
+COMMANDS = "demo train evaluate compare tune explore export serve doctor"
+
+
+@pytest.mark.parametrize("command", [*COMMANDS.split(), "data fetch", "data prepare"])
 def test_help_explains_every_option(command, tmp_path):
     text = hyperfront(*command.split(), "--help", folder=tmp_path)
     for block in re.findall(r"│ (--\S+.*?)(?=\n│ --|\n╰)", text, flags=re.DOTALL):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from hyperfront.kernels import conv_relu_pool_cpu
+from hyperfront.kernels import conv_relu_pool_cpu, conv_relu_pool_patches
 from hyperfront.kernels.conv_relu_pool import conv_relu_pool, reference
 
 on_cpu = conv_relu_pool_cpu.conv_relu_pool
@@ -58,6 +58,28 @@ def test_values_and_gradients_are_those_of_the_definition(layer: tuple[Tensor, T
     grad = torch.randn(expected.shape, generator=torch.Generator().manual_seed(seed)).to(expected)
     for ours, theirs in zip(gradients(on_cpu, layer, grad), gradients(reference, layer, grad), strict=True):
         torch.testing.assert_close(ours, theirs, **close)
+
+
+@quick
+@given(layers())
+def test_patches_give_the_definition_for_one_ray_and_for_several(layer: tuple[Tensor, Tensor, Tensor]) -> None:
+    x, weight, bias = layer
+    close = {"atol": 1e-4, "rtol": 1e-4} if x.dtype == torch.float32 else {"atol": 1e-11, "rtol": 1e-11}
+    patches = conv_relu_pool_patches.conv_relu_pool
+    with torch.no_grad():
+        torch.testing.assert_close(patches(x, weight, bias), reference(x, weight, bias), **close)
+        weights = torch.stack([weight, -weight, weight.flip(2)])
+        several = torch.vmap(patches, in_dims=(None, 0, None))(x, weights, bias)
+        torch.testing.assert_close(several, torch.stack([reference(x, w, bias) for w in weights]), **close)
+
+
+def test_predictions_for_an_image_or_two_go_by_patches_and_training_does_not() -> None:
+    x, weight, bias = torch.randn(2, 1, 36, 36), torch.randn(10, 1, 9, 9), torch.randn(10)
+    assert not conv_relu_pool_patches.pays(x, weight, bias)
+    with torch.no_grad():
+        assert conv_relu_pool_patches.pays(x, weight, bias)
+        assert not conv_relu_pool_patches.pays(x.repeat(2, 1, 1, 1), weight, bias)
+        assert not conv_relu_pool_patches.pays(torch.randn(1, 64, 56, 56), torch.randn(64, 64, 3, 3), torch.randn(64))
 
 
 def test_gradients_are_those_of_finite_differences_twice() -> None:

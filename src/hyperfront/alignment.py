@@ -17,7 +17,7 @@ import torch
 from hyperfront import metrics
 from hyperfront.errors import HyperfrontError
 from hyperfront.front import evaluate
-from hyperfront.model import SMALLEST, ParetoModel
+from hyperfront.model import ParetoModel
 from hyperfront.preferences import das_dennis
 from hyperfront.problem import Split
 
@@ -42,7 +42,8 @@ def align(model: ParetoModel, split: Split, *, batch_size: int = 1024) -> None:
             got=f"a model whose rays are {convention}",
             expected="one that was trained with EPO, Tchebycheff, or another solver of the convention 'inverse'",
         )
-    rays = das_dennis(model.m, model.target.grid(model.m)).clamp_min(SMALLEST)
+    partitions = model.target.grid(model.m)
+    rays = das_dennis(model.m, partitions).clamp_min(0.25 / partitions)  # a corner asks for the impossible
     rays = rays / rays.sum(-1, keepdim=True)
     c, best, found = torch.zeros_like(rays), torch.full((len(rays),), -torch.inf).double(), torch.zeros_like(rays)
     for _ in range(TURNS):

@@ -142,7 +142,11 @@ class Front:
         if path.suffix.lower() == ".csv":
             checkpoint.write_bytes(path, self._csv().encode())
             return
-        document = {
+        checkpoint.write_json(path, self.document())
+
+    def document(self) -> dict[str, Any]:
+        """The front as JSON, which :meth:`load` reads."""
+        return {
             "format": "hyperfront-front",
             "schema": checkpoint.SCHEMA,
             "objectives": list(self.objectives),
@@ -154,7 +158,6 @@ class Front:
             "losses": self.losses.tolist(),
             "truth": None if self.truth is None else self.truth.tolist(),
         }
-        checkpoint.write_json(path, document)
 
     def _csv(self) -> str:
         text = io.StringIO()

@@ -91,6 +91,8 @@ class Problem:
     identity: Mapping[str, Any] | None = None
     """``{"problem": name, "arguments": {...}}`` of a built-in problem, so that its runs load without a target."""
     make_target: Callable[[], nn.Module] | None = None
+    example: Callable[[], Batch] | None = None
+    """One row of what the module takes, zeros: its shapes and types, where the data are not."""
 
     @property
     def m(self) -> int:
@@ -169,6 +171,7 @@ def supervised(
     maximise: Sequence[str] = (),
     identity: Mapping[str, Any] | None = None,
     make_target: Callable[[], nn.Module] | None = None,
+    example: Callable[[], Batch] | None = None,
 ) -> Problem:
     """A problem with data.
 
@@ -204,6 +207,7 @@ def supervised(
         inputs=inputs or _first,
         identity=identity,
         make_target=make_target,
+        example=example,
     )
 
 

@@ -169,9 +169,15 @@ class Target(nn.Module):
 
     def call(self, theta: Tensor, statistics: Tensor, x: Batch) -> Any:
         """The module's output on ``x`` with the weights ``theta [n]`` and the BatchNorm ``statistics [width]``."""
+        return self.run(self.assembled(theta, statistics), x)
+
+    def assembled(self, theta: Tensor, statistics: Tensor) -> dict[str, Tensor]:
+        """All tensors that the module needs, by name."""
         values = self.unpack(theta)
-        if statistics.numel():
-            values |= self._unpack_statistics(statistics)
+        return values | self._unpack_statistics(statistics) if statistics.numel() else values
+
+    def run(self, values: dict[str, Tensor], x: Batch) -> Any:
+        """The module's output on ``x`` with the tensors ``values`` in the place of its own."""
         args, kwargs = arguments(x)
         before = [store[key] for store, key, _ in self.places]
         try:
@@ -192,7 +198,7 @@ class Target(nn.Module):
         ``network_r`` is the module with the weights ``theta[r]``. With ``split`` the tensors of ``batch`` have one part
         for each ray, ``[R, ...]``; without, all rays see the same batch.
         """
-        statistics = self.statistics_at(rays) if self._uses_statistics() else theta.new_zeros(len(theta), 0)
+        statistics = self.statistics_for(rays, theta)
 
         def one(theta: Tensor, statistics: Tensor, batch: Batch) -> Any:
             return function(lambda x: self.call(theta, statistics, x), batch)
@@ -221,6 +227,11 @@ class Target(nn.Module):
         running = self.batchnorm == "shared" and self.training  # running averages are updated in place
         return not (len(theta) == 1 or self._vmap_fails or running or self._has(slow))
 
+    @property
+    def stackable(self) -> bool:
+        """Whether several rays can be run at once, under vmap, be it faster or not."""
+        return self.batching != "loop" and not self._vmap_fails and not self._has(_LOOP_ALWAYS)
+
     def vectorises(self, device: torch.device) -> bool:
         """Whether the backward passes of several objectives are better taken at once, under vmap."""
         return device.type == "cuda" and self.batching != "loop" and not self._has(_LOOP_ALWAYS + _IMAGES)
@@ -232,6 +243,10 @@ class Target(nn.Module):
 
     def _uses_statistics(self) -> bool:
         return bool(self.norms) and self.batchnorm == "grid" and not self.training
+
+    def statistics_for(self, rays: Tensor, theta: Tensor) -> Tensor:
+        """What :meth:`call` needs beside each of ``theta [R, n]``: nothing without BatchNorm, or while it trains."""
+        return self.statistics_at(rays) if self._uses_statistics() else theta.new_zeros(len(theta), 0)
 
     def grid(self, m: int) -> int:
         """Partitions of the ray grid on which statistics are kept: the finest with at most 32 rays."""

@@ -25,6 +25,7 @@ def main(arguments: list[str] | None = None) -> None:
     from hyperfront.cli.explore import explore
     from hyperfront.cli.export import export
     from hyperfront.cli.results import results
+    from hyperfront.cli.serve import serve
     from hyperfront.cli.train import train
     from hyperfront.cli.tune import tune
 
@@ -36,6 +37,7 @@ def main(arguments: list[str] | None = None) -> None:
         "tune": tune,
         "explore": explore,
         "export": export,
+        "serve": serve,
         "results": results,
         "doctor": doctor,
     }

@@ -40,9 +40,10 @@ class SeparateHypernet(Hypernet):
     ):
         super().__init__()
         self.m, self.n = m, n
-        self.rays = validate(rays, m).tolist()
+        with torch.device("cpu"):  # numbers, also where a model is laid out without any
+            self.rays = validate(rays, m).tolist()
         self.theta = nn.Parameter((torch.zeros(n) if start is None else start).repeat(len(self.rays), 1))
-        self.register_buffer("table", torch.tensor(self.rays).to(self.theta), persistent=False)
+        self.register_buffer("table", torch.tensor(self.rays).to(self.theta))
 
     @property
     def knots(self) -> Tensor:

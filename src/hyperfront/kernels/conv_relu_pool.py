@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 from torch.nn import functional as F
 
-from hyperfront.kernels import conv_relu_pool_cpu, fused, on_gpu
+from hyperfront.kernels import conv_relu_pool_cpu, conv_relu_pool_patches, fused, on_gpu
 
 
 def conv_relu_pool(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -24,7 +24,11 @@ def conv_relu_pool(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
         if pays(x, weight):
             return conv_relu_pool_on_gpu(x, weight, bias)
-    if fused() and conv_relu_pool_cpu.pays(x, weight, bias):
+    if not fused():
+        return reference(x, weight, bias)
+    if conv_relu_pool_patches.pays(x, weight, bias):
+        return conv_relu_pool_patches.conv_relu_pool(x, weight, bias)
+    if conv_relu_pool_cpu.pays(x, weight, bias):
         return conv_relu_pool_cpu.conv_relu_pool(x, weight, bias)
     return reference(x, weight, bias)
 

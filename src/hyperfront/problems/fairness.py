@@ -99,6 +99,7 @@ def make(name: str, gap: Gap = "probability", rows: int | None = None, data_dir:
         inputs=lambda batch: batch[:2],
         identity={"problem": name, "arguments": {"gap": gap, "rows": rows}},
         make_target=lambda: TabularNet(len(data.numbers), [len(kinds) for kinds in data.categories.values()]),
+        example=lambda: (torch.zeros(1, len(data.numbers)), torch.zeros(1, len(data.categories), dtype=torch.long)),
     )
 
 

@@ -84,6 +84,7 @@ def multi_mnist(
             },
         },
         make_target=make_target,
+        example=lambda: torch.zeros(1, 1, 36, 36),
     )
 
 

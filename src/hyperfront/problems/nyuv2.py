@@ -81,6 +81,7 @@ def nyuv2(
             "arguments": {"split": split, "size": size, "augment": bool(augment), "rows": rows},
         },
         make_target=lambda: ENet(len(CLASSES) + 1),
+        example=lambda: torch.zeros(1, 3, *(int(side) for side in size.split("x"))),
     )
 
 

@@ -65,6 +65,7 @@ def sarcos(
         },
         identity={"problem": "sarcos", "arguments": {"split": split, "inputs": inputs, "rows": rows}},
         make_target=network,
+        example=lambda: torch.zeros(1, 21),
     )
 
 

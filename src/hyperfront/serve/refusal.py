@@ -1,0 +1,30 @@
+"""What a request gets instead of an answer."""
+
+from __future__ import annotations
+
+from hyperfront.errors import HyperfrontError
+
+
+class Refusal(HyperfrontError):
+    """A request that is not answered, with the HTTP status that says whose fault it is.
+
+    >>> Refusal("too many rows", got=9, expected="at most 4").reason
+    'too many rows (got: 9; expected: at most 4)'
+    """
+
+    def __init__(
+        self, what: str, *, got: object = None, expected: object = None, fix: object = None, status: int = 400
+    ):
+        super().__init__(what, got=got, expected=expected, fix=fix)
+        self.status = status
+
+    @property
+    def reason(self) -> str:
+        return one_line(self)
+
+
+def one_line(error: HyperfrontError) -> str:
+    """The error as the text of a response."""
+    parts = {"got": error.got, "expected": error.expected, "fix": error.fix}
+    details = "; ".join(f"{label}: {value}" for label, value in parts.items() if value is not None)
+    return f"{error.what} ({details})" if details else error.what

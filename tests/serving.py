@@ -1,0 +1,79 @@
+"""A server in a thread of the test process, and a plain way to talk to it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import uvicorn
+
+import hyperfront as hf
+from hyperfront.problems.lenet import LeNet
+from hyperfront.serve.app import create_app
+from hyperfront.serve.service import Service, serve_model
+from hyperfront.serve.settings import Settings
+from hyperfront.serve.tensors import TensorSpec
+
+
+def lenet() -> hf.ParetoModel:
+    """LeNet with weights that depend on the ray a lot."""
+    torch.manual_seed(0)
+    model = hf.wrap(LeNet(), ["left", "right"], hidden=16).eval()
+    with torch.no_grad():
+        model.hypernet.heads.weight *= 5
+    return model
+
+
+def lenet_service(**options: Any) -> Service:
+    return serve_model(lenet(), name="lenet", inputs=[TensorSpec("x", "FP32", (1, 36, 36))], **options)
+
+
+@contextmanager
+def serving(service: Service, settings: Settings = Settings()) -> Iterator[Client]:  # noqa: B008 (frozen)
+    """A client of the service while it runs."""
+    app = create_app(service, settings)
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, access_log=False))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive()
+            time.sleep(0.005)
+        yield Client(server.servers[0].sockets[0].getsockname()[1])
+    finally:
+        server.should_exit = True
+        thread.join(20)
+    assert not thread.is_alive()
+
+
+class Client:
+    """Requests as they are, without a library that would correct them."""
+
+    def __init__(self, port: int):
+        self.port, self.address = port, f"127.0.0.1:{port}"
+
+    def call(
+        self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
+    ) -> tuple[int, dict[str, str], bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request(method, path, body, headers or {})
+            response = connection.getresponse()
+            return response.status, {k.lower(): v for k, v in response.getheaders()}, response.read()
+        finally:
+            connection.close()
+
+    def get(self, path: str, headers: dict[str, str] | None = None) -> tuple[int, Any]:
+        status, _, body = self.call("GET", path, headers=headers)
+        return status, json.loads(body)
+
+    def post(self, path: str, document: Any, headers: dict[str, str] | None = None) -> tuple[int, Any]:
+        kind = {"content-type": "application/json"}
+        status, _, body = self.call("POST", path, json.dumps(document).encode(), kind | (headers or {}))
+        return status, json.loads(body)

@@ -1,0 +1,115 @@
+"""Rays that mean what they say on unseen data."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import hyperfront as hf
+from hyperfront.errors import HyperfrontError
+from hyperfront.training.step import Step
+
+
+def skewed(gap: float) -> hf.Problem:
+    """Two targets for one number, ``0`` and ``1``; on validation data the first loss is larger by a factor."""
+    x = torch.zeros(8, 1)
+
+    def near(goal: float, first: bool):
+        return lambda output, batch: (output - goal).square().mean() * (1 + first * gap * batch[1].mean())
+
+    train, val = ((x, torch.full((8,), float(seen))) for seen in (False, True))
+    return hf.supervised(
+        train, val, losses={"zero": near(0.0, True), "one": near(1.0, False)}, reference=(9, 9), make_target=None
+    )
+
+
+@pytest.fixture(scope="module")
+def trained() -> tuple[hf.ParetoModel, hf.Problem]:
+    torch.manual_seed(0)
+    problem = skewed(3.0)
+    model = hf.wrap(nn.Linear(1, 1), ["zero", "one"], hidden=20)
+    hf.fit(
+        model,
+        problem,
+        epochs=2000,
+        batch_size=8,
+        lr=3e-3,
+        rays_per_step=8,
+        share_batch=True,
+        validate_every=2000,
+        callbacks=[],
+    )
+    return model, problem
+
+
+def test_alignment_puts_validation_losses_on_the_rays(trained):
+    model, problem = trained
+    model.alignment = model.alignment[:0]
+    before, where = hf.evaluate(model, problem.val, 15), hf.evaluate(model, problem.train, 15)
+    hf.align(model, problem.val)
+    after = hf.evaluate(model, problem.val, 15)
+    assert where.uniformity() > 0.995  # EPO has done its work where it could see
+    assert before.uniformity() < 0.9
+    assert after.uniformity() > 0.99
+    assert after.hypervolume() > before.hypervolume()
+    # the network is the same, only asked elsewhere: its points lie on the curve sqrt(l1 / 4) + sqrt(l2) = 1
+    curve = (after.losses / torch.tensor([4.0, 1.0])).sqrt().sum(1)
+    torch.testing.assert_close(curve, torch.ones(15).double(), atol=0.02, rtol=0)
+
+
+def test_aligned_rays_are_rays_and_move_the_way_they_are_asked(trained):
+    model, problem = trained
+    hf.align(model, problem.val)
+    asked = hf.das_dennis(2, 50)
+    given = model.prepare(asked)
+    torch.testing.assert_close(given.sum(-1), torch.ones(51))
+    assert (given >= 0).all() and (given[:-1, 0] >= given[1:, 0] - 1e-6).all()
+    assert torch.equal(model.check(asked), asked.float())
+
+
+def test_an_alignment_is_kept_with_the_model_and_can_be_taken_away(trained, tmp_path):
+    model, problem = trained
+    hf.align(model, problem.val)
+    model.save(tmp_path / "model.safetensors")
+    loaded = hf.load(tmp_path / "model.safetensors", nn.Linear(1, 1))
+    assert torch.equal(loaded.alignment, model.alignment) and len(loaded.alignment)
+    rays = [[0.3, 0.7]]
+    assert torch.equal(loaded(torch.ones(1, 1), rays), model(torch.ones(1, 1), rays))
+    plain = loaded.at(rays[0])
+    assert torch.equal(plain(torch.ones(1, 1)), model(torch.ones(1, 1), rays)[0])
+    loaded.alignment = loaded.alignment[:0]
+    assert not torch.equal(loaded.weights(rays), model.weights(rays))
+
+
+def test_a_step_sees_the_rays_that_it_is_given(trained):
+    """Alignment is for those who ask, not for training, which would chase it."""
+    model, problem = trained
+    hf.align(model, problem.val)
+    rays, batch = torch.tensor([[0.3, 0.7]]), (torch.zeros(8, 1), torch.zeros(8))
+    found = Step(model, problem, hf.LS(), share_batch=True)(rays, batch).losses
+    with torch.no_grad():
+        output = float(model.target.call(model.hypernet(rays)[0], rays.new_zeros(0), torch.zeros(1, 1)))
+    torch.testing.assert_close(found, Tensor([[output**2, (output - 1) ** 2]]))
+
+
+def test_a_finished_run_holds_the_aligned_model_and_can_be_resumed(tmp_path):
+    torch.manual_seed(0)
+    settings = {"epochs": 20, "batch_size": 8, "lr": 5e-3, "validation_rays": 5, "callbacks": [], "align": True}
+    runs = []
+    for resume in (False, True):
+        model = hf.wrap(nn.Linear(1, 1), ["zero", "one"], hidden=5)
+        runs.append(hf.fit(model, skewed(1.0), out=tmp_path / "run", resume=resume, **settings))
+    loaded = hf.load(tmp_path / "run", nn.Linear(1, 1))
+    assert len(loaded.alignment) and torch.equal(loaded.alignment, runs[0].model.alignment)
+    torch.testing.assert_close(runs[1].front.losses, runs[0].front.losses)
+
+
+def test_rays_that_are_weights_cannot_be_aligned(trained):
+    model, problem = trained
+    kept, model.record = model.record, {**model.record, "convention": "weights"}
+    try:
+        with pytest.raises(HyperfrontError, match="balance of losses"):
+            hf.align(model, problem.val)
+    finally:
+        model.record = kept

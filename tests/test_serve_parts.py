@@ -1,0 +1,369 @@
+"""What a server is made of: the cache, the batches, the gate, the logs and the metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+import re
+import threading
+import time
+
+import numpy as np
+import pytest
+import torch
+from prometheus_client.parser import text_string_to_metric_families
+
+import hyperfront as hf
+from hyperfront.serve import logs
+from hyperfront.serve.batching import ON_THE_SPOT, Batcher
+from hyperfront.serve.cache import WeightCache
+from hyperfront.serve.predictor import Query
+from hyperfront.serve.refusal import Refusal
+from hyperfront.serve.service import Service, serve_model
+from hyperfront.serve.settings import Limits, Settings
+from hyperfront.serve.tensors import TensorSpec
+from tests.modules import ConvNet
+from tests.serving import serving
+
+HALF = np.array([[0.5, 0.5]], np.float32)
+
+
+def small(**options) -> hf.ParetoModel:
+    torch.manual_seed(0)
+    return hf.wrap(
+        torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2)), ["a", "b"], **options
+    )
+
+
+def rays(count: int) -> np.ndarray:
+    return np.random.default_rng(0).dirichlet([1, 1], count).astype(np.float32)
+
+
+# ---- cache -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"hypernet": "low_rank"}, {"hypernet": "film"}], ids=["mlp", "low_rank", "film"]
+)
+def test_the_cache_runs_what_the_plain_module_is(options):
+    model, x = small(**options), torch.randn(3, 4)
+    cache = WeightCache(model)
+    for weights, ray in zip(cache.get(rays(5)), rays(5)):
+        torch.testing.assert_close(cache.run(weights, x), model.at(ray)(x))
+
+
+def test_the_cache_knows_the_statistics_of_each_ray():
+    model = hf.wrap(ConvNet(), ["a", "b"], hidden=8)
+    x = torch.randn(6, 1, 9, 9)
+    model.calibrate([x])
+    cache = WeightCache(model)
+    for weights, ray in zip(cache.get(rays(4)), rays(4)):
+        torch.testing.assert_close(cache.run(weights, x), model.at(ray)(x))
+
+
+@pytest.mark.parametrize("options", [{}, {"hypernet": "low_rank"}], ids=["mlp", "low_rank"])
+def test_the_cache_never_holds_more_bytes_than_it_may(options):
+    """And counts them as they are: the storage that the kept rays, and nobody else, hold."""
+    model = small(**options)
+    one = WeightCache(model).get(HALF)[0].nbytes
+    cache = WeightCache(model, max_bytes=10 * one + 1)
+    shared = {t.untyped_storage().data_ptr() for t in model.state_dict().values()}
+    for start in range(0, 60, 6):
+        cache.get(rays(60)[start : start + 6])
+        held = {
+            t.untyped_storage().data_ptr(): t.untyped_storage().nbytes()
+            for weights in cache._kept.values()
+            for t in weights.tensors.values()
+            if t.untyped_storage().data_ptr() not in shared
+        }
+        assert sum(held.values()) == cache.nbytes <= cache.max_bytes
+    assert (len(cache), cache.misses, cache.evictions) == (10, 60, 50)
+
+
+def test_what_was_used_last_stays_longest():
+    model = small()
+    cache = WeightCache(model, max_bytes=3 * WeightCache(model).get(HALF)[0].nbytes)
+    first, second, third, fourth = (rays(4)[index : index + 1] for index in range(4))
+    for ray in (first, second, third, first, fourth):
+        cache.get(ray)
+    assert (cache.hits, cache.misses) == (1, 4)
+    cache.get(np.concatenate([first, third, fourth]))
+    assert cache.hits == 4
+    cache.get(second)
+    assert cache.misses == 5
+
+
+def test_a_cache_without_room_still_answers():
+    model = small()
+    cache = WeightCache(model, max_bytes=0)
+    assert len(cache.get(rays(3))) == 3
+    assert (len(cache), cache.nbytes) == (0, 0)
+
+
+def test_several_threads_share_a_cache():
+    model, x = small(), torch.randn(2, 4)
+    cache = WeightCache(model, max_bytes=4 * WeightCache(model).get(HALF)[0].nbytes)
+    some = rays(12)
+    expected = [model.at(ray)(x).detach() for ray in some]
+    wrong: list = []
+
+    def work(seed: int) -> None:
+        for index in np.random.default_rng(seed).integers(12, size=100):
+            found = cache.run(cache.get(some[index : index + 1])[0], x)
+            if not torch.allclose(found, expected[index], atol=1e-6):
+                wrong.append(index)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert cache.nbytes == sum(weights.nbytes for weights in cache._kept.values()) <= cache.max_bytes
+
+
+@pytest.mark.parametrize("ray", [[-1, 2], [0, 0], [float("nan"), 1], [1, 2, 3]])
+def test_the_cache_refuses_what_is_no_ray(ray):
+    cache = WeightCache(small())
+    with pytest.raises(hf.HyperfrontError):
+        cache.get([ray])
+    assert len(cache) == 0
+
+
+# ---- batches ---------------------------------------------------------------------------------------------------------
+
+
+def queries(count: int, rows: int = 1) -> list[Query]:
+    return [Query(HALF, (torch.full((rows, 1), float(index)),), rows) for index in range(count)]
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_requests_that_wait_together_are_answered_together(slow):
+    """On the spot or in a thread: every query once, none waits for company, no batch above the limit."""
+    batches: list[list[float]] = []
+
+    def predict(some):
+        batches.append([query.inputs[0][0].item() for query in some])
+        time.sleep(0.005)
+        return [(2 * query.inputs[0],) for query in some]
+
+    async def ask() -> list:
+        batcher = Batcher(predict, seconds=lambda _: 2 * ON_THE_SPOT * slow, max_rows=8)
+        answers = await asyncio.gather(*(batcher.submit(query) for query in queries(20)))
+        await batcher.close()
+        return answers
+
+    answers = asyncio.run(ask())
+    assert [answer[0].item() for answer in answers] == [2 * index for index in range(20)]
+    assert sorted(place for batch in batches for place in batch) == list(range(20))
+    assert len(batches) <= 4
+    assert max(map(len, batches)) <= 8
+
+
+def test_a_query_that_fails_fails_alone():
+    def predict(some):
+        if any(query.inputs[0][0] == 3 for query in some):
+            raise IndexError("3 is too much")
+        return [query.inputs for query in some]
+
+    async def ask() -> list:
+        batcher = Batcher(predict, seconds=lambda _: 0.0, max_rows=8)
+        return await asyncio.gather(*(batcher.submit(query) for query in queries(6)), return_exceptions=True)
+
+    answers = asyncio.run(ask())
+    assert [isinstance(answer, Refusal) for answer in answers] == [index == 3 for index in range(6)]
+    assert "3 is too much" in answers[3].reason
+
+
+def test_a_large_query_is_taken_apart_and_one_that_is_withdrawn_ends_early():
+    seen: list[int] = []
+
+    def predict(some):
+        seen.append(sum(query.rows for query in some))
+        time.sleep(0.01)
+        return [query.inputs for query in some]
+
+    async def ask() -> None:
+        batcher = Batcher(predict, seconds=lambda _: 2 * ON_THE_SPOT, max_rows=8)
+        large = Query(HALF, (torch.arange(1000.0)[:, None],), 1000)
+        whole = await batcher.submit(large._replace(rows=20, inputs=(large.inputs[0][:20],)))
+        assert torch.equal(whole[0], large.inputs[0][:20])
+        assert seen == [8, 8, 4]
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await batcher.submit(large)
+        await batcher.close()
+
+    asyncio.run(ask())
+    assert len(seen) < 30
+
+
+# ---- one pass for several rays ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("together_from", [2, 10**9], ids=["at once", "one by one"])
+def test_both_ways_through_several_rays_agree_with_the_plain_modules(together_from):
+    model = small()
+    service = serve_model(model, inputs=[TensorSpec("x", "FP32", (4,))])
+    service.predict.together_from = together_from
+    some, x = rays(7), torch.randn(12, 4)
+    asked = [
+        Query(some[[0, 1, 0, 2, 2]], (x[:5],), 5),
+        Query(some[1:2], (x[5:8],), 3),
+        Query(some[3:4], (x[8:9],), 1),
+        Query(some[[4, 5, 6]], (x[9:],), 3),
+    ]
+    for query, (found,) in zip(asked, service.predict(asked)):
+        each = np.resize(query.rays, (query.rows, 2))
+        expected = torch.cat([model.at(ray)(row[None]) for ray, row in zip(each, query.inputs[0])])
+        torch.testing.assert_close(found, expected.detach(), rtol=1e-5, atol=1e-6)
+
+
+# ---- the gate --------------------------------------------------------------------------------------------------------
+
+
+def identity(predict=lambda some: [query.inputs for query in some], seconds=lambda _: 0.0) -> Service:
+    spec = TensorSpec("x", "FP32", (1,))
+    return Service("echo", ("a", "b"), (spec,), (spec,), predict, seconds)
+
+
+ASK = {"parameters": {"ray": [0.5, 0.5]}, "inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 1], "data": [7]}]}
+PATH = "/v2/models/echo/infer"
+
+
+def test_with_a_key_only_health_is_open():
+    with serving(identity(), Settings(api_key="secret")) as client:
+        key = {"Authorization": "Bearer secret"}
+        assert client.get("/v2/health/live")[0] == client.get("/v2/health/ready")[0] == 200
+        for path in ("/v2", "/metrics", "/docs", "/openapi.json", "/v1/front", "/v2/models/echo"):
+            for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "secret"}):
+                assert client.call("GET", path, headers=headers)[0] == 401, path
+            assert client.call("GET", path, headers=key)[0] in (200, 404)
+        assert client.post(PATH, ASK)[0] == 401
+        assert client.post(PATH, ASK, key)[1]["outputs"][0]["data"] == [7]
+
+
+def test_pages_of_other_origins_are_let_in_by_name_only():
+    asked = {"Origin": "https://a.example", "Access-Control-Request-Method": "POST"}
+    with serving(identity(), Settings(cors=("https://a.example",), api_key="secret")) as client:
+        status, headers, _ = client.call("OPTIONS", PATH, headers=asked)
+        assert (status, headers["access-control-allow-origin"]) == (200, "https://a.example")
+        assert client.call("OPTIONS", PATH, headers=asked | {"Origin": "https://b.example"})[0] == 400
+    with serving(identity()) as client:
+        assert "access-control-allow-origin" not in client.call("GET", "/v2", headers=asked)[1]
+
+
+def test_too_many_at_a_time_and_too_slow():
+    started, go_on = threading.Event(), threading.Event()
+
+    def predict(some):
+        started.set()
+        go_on.wait(5)
+        return [query.inputs for query in some]
+
+    settings = Settings(Limits(concurrency=2, seconds=0.5))
+    with serving(identity(predict, lambda _: 1.0), settings) as client:
+        found: list = []
+        threads = [threading.Thread(target=lambda: found.append(client.post(PATH, ASK))) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        assert started.wait(5)
+        time.sleep(0.1)
+        assert client.post(PATH, ASK)[0] == 429
+        assert client.get("/v2/health/live")[0] == 200  # a server at work is alive
+        for thread in threads:
+            thread.join()
+        assert [status for status, _ in found] == [503, 503]
+        assert "within 0.5 s" in found[0][1]["error"]
+        go_on.set()
+        time.sleep(0.05)
+        assert client.post(PATH, ASK)[0] == 200
+
+
+def test_open_requests_are_answered_before_the_end():
+    started, answers = threading.Event(), []
+
+    def predict(some):
+        started.set()
+        time.sleep(0.3)
+        return [query.inputs for query in some]
+
+    with serving(identity(predict, lambda _: 1.0)) as client:
+        thread = threading.Thread(target=lambda: answers.append(client.post(PATH, ASK)))
+        thread.start()
+        assert started.wait(5)
+    thread.join(5)
+    assert answers[0][0] == 200
+
+
+# ---- metrics and logs ------------------------------------------------------------------------------------------------
+
+
+def test_prometheus_reads_the_metrics():
+    service = serve_model(small(), name="echo", inputs=[TensorSpec("x", "FP32", (4,))])
+    with serving(service) as client:
+        tensor = {"name": "x", "datatype": "FP32", "shape": [2, 4], "data": [0] * 8}
+        for index in range(5):
+            ask = {"parameters": {"ray": [0.5, 0.5 + index % 2]}, "inputs": [tensor]}
+            assert client.post(PATH, ask)[0] == 200
+        assert client.post(PATH, {})[0] == 400
+        for index in range(20):
+            client.call("GET", f"/nowhere/{index}")
+        time.sleep(1.1)
+        status, headers, text = client.call("GET", "/metrics")
+        assert (status, headers["content-type"].split(";")[0]) == (200, "text/plain")
+    samples = {
+        (sample.name, sample.labels.get("route"), sample.labels.get("status")): sample.value
+        for family in text_string_to_metric_families(text.decode())
+        for sample in family.samples
+    }
+    route = "/v2/models/{name}/infer"
+    answered = [samples["hyperfront_requests_total", route, status] for status in ("200", "400")]
+    assert answered == [5, 1]
+    assert samples["hyperfront_request_seconds_count", route, None] == 6
+    assert samples["hyperfront_requests_total", "other", "404"] == 20
+    assert samples["hyperfront_batch_rows_sum", None, None] == 10
+    assert samples["hyperfront_cache_bytes", None, None] == service.cache.nbytes > 0
+    assert samples["hyperfront_cache_hits_total", None, None] == service.cache.hits >= 3
+
+
+def test_every_request_is_a_line_of_json():
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(logs.JsonLines())
+    logs.logger.addHandler(handler)
+    level = logs.logger.level
+    logs.logger.setLevel("INFO")
+    try:
+        with serving(identity()) as client:
+            client.call("POST", PATH, json.dumps(ASK).encode(), {"X-Request-ID": "mine"})
+            client.call("GET", '/"%0a%7f?secret=1', headers={"X-Request-ID": 'a"b'})
+    finally:
+        logs.logger.removeHandler(handler)
+        logs.logger.setLevel(level)
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    first, second = (line for line in lines if line["event"] == "request")
+    assert {key: first[key] for key in ("id", "method", "path", "status", "rows", "rays", "level")} == {
+        "id": "mine",
+        "method": "POST",
+        "path": PATH,
+        "status": 200,
+        "rows": 1,
+        "rays": 1,
+        "level": "info",
+    }
+    assert 0 < first["ms"] < 5000
+    assert (second["status"], second["id"]) == (404, 'a"b')
+    assert "secret" not in second["path"]
+
+
+def test_the_page_explains_every_route_and_loads_nothing():
+    with serving(identity()) as client:
+        page = client.call("GET", "/docs")[2].decode()
+        document = client.get("/openapi.json")[1]
+    assert not re.search(r"(src|href)=[\"']?(http|//)", page)
+    assert "<script" not in page
+    for path in document["paths"]:
+        assert f"<code>{path}</code>" in page

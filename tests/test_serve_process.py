@@ -1,0 +1,148 @@
+"""``hyperfront serve`` as a user starts it: one process or several, until a signal."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import tritonclient.http as triton
+
+import hyperfront as hf
+from hyperfront.cli import main
+from tests.serving import Client
+
+ROOT = Path(__file__).parents[1]
+
+
+def net() -> torch.nn.Module:
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 2))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    """A run of a module of one's own, with data: 12 numbers of an image."""
+    folder = tmp_path_factory.mktemp("serve") / "own"
+    torch.manual_seed(0)
+    x = torch.randn(64, 3, 4)
+    losses = {
+        "a": lambda output, batch: (output[:, 0] - batch[0].sum((1, 2))).square().mean(),
+        "b": lambda output, batch: (output.sum(1) + batch[0].mean((1, 2))).square().mean(),
+    }
+    problem = hf.supervised((x,), (x,), losses=losses, reference=(50, 50))
+    hf.fit(hf.wrap(net(), ["a", "b"], hidden=4), problem, epochs=1, batch_size=32, out=folder, callbacks=[])
+    return folder
+
+
+@contextmanager
+def started(*words: str, **environment: str) -> Iterator[tuple[Client, subprocess.Popen, list[str]]]:
+    """The command, once it answers; its log is complete after the block."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    code = "from hyperfront.cli import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "serve", *words, "--port", str(port)],
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"} | environment,
+    )
+    log: list[str] = []
+    reader = threading.Thread(target=lambda: log.extend(process.stderr))
+    reader.start()
+    client = Client(port)
+    try:
+        deadline = time.time() + 60
+        while True:
+            assert process.poll() is None and time.time() < deadline, log
+            try:
+                client.get("/v2/health/ready")
+                break
+            except OSError:
+                time.sleep(0.05)
+        yield client, process, log
+        process.send_signal(signal.SIGTERM)
+        process.wait(30)
+    finally:
+        process.kill()
+        reader.join()
+        process.stderr.close()
+
+
+def test_a_module_of_ones_own_by_name_with_its_inputs_stated(run):
+    words = [str(run), "--target", "tests.test_serve_process:net", "--input", "picture:FP32:3,4", "--name", "mine"]
+    with started(*words, HYPERFRONT_API_KEY="k") as (client, process, log):
+        x, key = np.ones((2, 3, 4), np.float32), {"Authorization": "Bearer k"}
+        with triton.InferenceServerClient(client.address) as reader:
+            picture = triton.InferInput("picture", [2, 3, 4], "FP32").set_data_from_numpy(x)
+            reply = reader.infer("mine", [picture], parameters={"ray": "0.3,0.7"}, headers=key)
+        expected = hf.load(run, net()).at([0.3, 0.7])(torch.from_numpy(x)).detach()
+        np.testing.assert_allclose(reply.as_numpy("output"), expected, rtol=1e-5, atol=1e-6)
+        status, point = client.post("/v1/select", {"minimise": "a"}, key)
+        assert (status, point["refined"]) == (200, False)
+        front = hf.Front.load(run / "front.json")
+        assert point["losses"]["a"] == front.losses[:, 0].min()
+        assert client.post("/v1/select", {"minimise": "a"})[0] == 401
+    assert process.returncode in (0, -signal.SIGTERM)
+    lines = [json.loads(line) for line in log]
+    assert lines[0]["event"] == "starting"
+    assert "/v2/models/mine/infer" in lines[0]["try"]
+    assert any(line["event"] == "stopped" for line in lines)
+
+
+def test_several_workers_answer_and_count_together(run):
+    words = [str(run), "--target", "tests.test_serve_process:net", "--input", "x:FP32:3,4", "--workers", "2"]
+    with started(*words) as (client, process, _):
+        x = {"name": "x", "datatype": "FP32", "shape": [1, 3, 4], "data": [1] * 12}
+        ask = {"parameters": {"ray": [0.5, 0.5]}, "inputs": [x]}
+        answers = [client.post("/v2/models/own/infer", ask) for _ in range(40)]
+        assert {status for status, _ in answers} == {200}
+        assert len({json.dumps(reply) for _, reply in answers}) == 1
+        text = client.call("GET", "/metrics")[2].decode()
+        counted = re.findall(
+            r'^hyperfront_requests_total{route="/v2/models/{name}/infer",status="200"} (\S+)', text, re.M
+        )
+        assert [float(value) for value in counted] == [40]
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        workers = [child for child in children if "spawn_main" in Path(f"/proc/{child}/cmdline").read_text()]
+        assert len(workers) == 2
+        os.kill(int(workers[0]), signal.SIGKILL)  # the other one goes on, and its counts
+        time.sleep(0.1)
+        assert {client.post("/v2/models/own/infer", ask)[0] for _ in range(10)} == {200}
+        assert "hyperfront_cache_rays" in client.call("GET", "/metrics")[2].decode()
+    time.sleep(0.1)
+    assert not [worker for worker in workers if Path(f"/proc/{worker}").exists()]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nowhere"], "no checkpoint"),
+        (["{run}"], "no code"),
+        (["{run}", "--target", "tests.test_serve_process:net"], "nothing says what the module takes"),
+        (["{run}", "--target", "tests.test_serve_process:net", "--input", "x:FP33:3,4"], "an input is not understood"),
+        (["{run}", "--target", "tests.test_serve_process:net", "--input", "x:FP32:5"], "does not take the inputs"),
+        (["{run}", "--target", "tests.test_serve_process:net", "--input", "ray:FP32:3,4"], "the name of the ray"),
+        (["{run}", "--max-rows", "0"], "not positive"),
+    ],
+)
+def test_mistakes_are_told_before_anything_listens(run, words, message, monkeypatch, capsys):
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # the command has its own, which stays
+    with pytest.raises(SystemExit) as stop:
+        main(["serve", *(word.format(run=run) for word in words)])
+    assert stop.value.code == 2
+    assert message in capsys.readouterr().err
