@@ -47,7 +47,7 @@ class SeparateHypernet(Hypernet):
 
     @property
     def knots(self) -> Tensor:
-        return self.table
+        return torch.tensor(self.rays).to(self.theta)
 
     def options(self) -> dict[str, Any]:
         return {"rays": self.rays}
