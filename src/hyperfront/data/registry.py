@@ -68,8 +68,9 @@ _DEFAULT = (
     ".to_csv('default_of_credit_card_clients.csv', index=False, quoting=csv.QUOTE_NONNUMERIC)"
 )
 _NYUV2 = (
-    "download nyu_depth_v2_labeled.mat from https://cs.nyu.edu/~fergus/datasets/nyu_depth_v2.html and run "
-    "hyperfront data prepare nyuv2 nyu_depth_v2_labeled.mat"
+    "download nyu_depth_v2_labeled.mat and splits.mat from https://cs.nyu.edu/~fergus/datasets/nyu_depth_v2.html, put "
+    "classMapping40.mat of the code of Gupta et al. (2014, 'Learning rich features from RGB-D images') beside them, and "
+    "run hyperfront data prepare nyuv2 nyu_depth_v2_labeled.mat"
 )
 
 DATASETS: dict[str, Dataset] = {
