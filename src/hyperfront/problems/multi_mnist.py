@@ -105,13 +105,13 @@ def _check(fine: bool, argument: str, got: Any, expected: str) -> None:
 # of 1e-3 the ReLUs of LeNet die in the first epoch.
 PLAIN = {"initialisation": "plain"}
 BEST = Recipe(
-    epochs=250,
+    epochs=500,
     rays_per_step=8,
     batch_size=1024,
     lr=2e-3,
     warmup=500,
     align=True,
-    validate_every=10,
+    validate_every=20,
     model={"hidden": 128, **PLAIN},
 )
 # the paper's four hypernetworks for ResNet18, by parameters to train: matrices of 10,000 rows, and chunks
@@ -132,6 +132,7 @@ PRESETS = {
     f"resnet18-{size}": replace(
         BEST,
         epochs=50,
+        validate_every=10,
         rays_per_step=1,
         lr=1e-3,
         model={"hypernet": "chunked", "matrices": matrices, "chunks": chunks},
