@@ -20,11 +20,13 @@ __device__ __forceinline__ int tap_place(int tap) { return tap / (K * K) * (H * 
 __device__ __forceinline__ int phase_place(int phase) { return (phase >> 1) * ROW + (phase & 1); }
 __device__ __forceinline__ int corner(int pixel) { return pixel / Q * 2 * ROW + pixel % Q * 2; }
 
+#if defined(FORWARD) || defined(WEIGHT)
 __device__ __forceinline__ void load_images(float* xs, const float* x, int count) {
     fetch<B * C * H * W, THREADS>(x, count * (C * H * W), [&](int at, float v) {
         xs[ROW == W ? at : at / W * ROW + at % W] = factor(v);
     });
 }
+#endif
 
 // ---- forward: a warp for 16 pooled pixels, their phases in one thread -----------------------------------------------
 //
@@ -219,11 +221,15 @@ extern "C" __global__ void weight(
     each_sum(z, bias, part, [&](int m, int tap, float& sum) { out[m / N * next + m % N * COLUMNS + tap] = sum; });
 }
 
+#endif
+
 // What the blocks found, added up: 32 numbers of one cotangent and ray in a block, and 8 threads for each.
+
+#ifdef WEIGHT_SUM
 extern "C" __global__ void weight_sum(
     const float* __restrict__ partial, float* __restrict__ dw, float* __restrict__ db, int blocks) {
     __shared__ float sums[8][32];
-    const int size = N * COLUMNS, at = blockIdx.x * 32 + LANE;
+    const int size = N * (TAPS + 1), at = blockIdx.x * 32 + LANE;
     const float* from = partial + (long long)blockIdx.y * blocks * size;
     float z = 0.0f;
     if (at < size)
@@ -232,7 +238,7 @@ extern "C" __global__ void weight_sum(
     __syncthreads();
     if (WARP > 0 || at >= size) return;
     for (int other = 1; other < 8; other++) z += sums[other][LANE];
-    const int n = at / COLUMNS, tap = at % COLUMNS;
+    const int n = at / (TAPS + 1), tap = at % (TAPS + 1);
     if (tap < TAPS) dw[((long long)blockIdx.y * N + n) * TAPS + tap] = z;
     else db[(long long)blockIdx.y * N + n] = z;
 }

@@ -105,7 +105,10 @@ def weight_gradient(x: Tensor, g: Tensor, phase: Tensor, weight: Tensor) -> tupl
         "conv.cu", "weight", (blocks, R * J // together), 256,
         x, g, phase, partial, B, (Rx > 1) * B * C * H * W, R, **sizes,
     )  # fmt: skip
-    launch("conv.cu", "weight_sum", (up(size, 32), J * R), 256, partial, dw, db, blocks, **sizes)
+    launch(
+        "conv.cu", "weight_sum", (up(size, 32), J * R), 256,
+        partial, dw, db, blocks, WEIGHT_SUM=1, **shape._asdict(),
+    )  # fmt: skip
     return dw, db
 
 
@@ -118,6 +121,6 @@ def input_gradient(g: Tensor, phase: Tensor, weight: Tensor, size: tuple[int, in
     threads = 32 * up(warps, pieces)
     launch(
         "conv.cu", "input", (B * pieces, J * R), threads, weight, g, phase, dx, B, R,
-        INPUT=1, PIECES=pieces, SOME=shape.filters(), B=1, THREADS=threads, **shape._asdict(),
+        INPUT=1, PIECES=pieces, SOME=shape.filters(), THREADS=threads, **shape._asdict(),
     )  # fmt: skip
     return dx

@@ -137,6 +137,9 @@ extern "C" __global__ void back(
     }
 }
 
+#endif
+
+#ifdef BACK_FEATURES
 #define PARTS (1024 / H)         // of the 1024 threads for each of H columns
 #define EACH ((H + PARTS - 1) / PARTS)
 

@@ -53,7 +53,7 @@ class _MLP(torch.autograd.Function):
         )
         launch(
             "hypernet.cu", "back_features", (R, 1), 1024,
-            partial, layers[2], layers[4], h1, h2, *slopes, BACK_BLOCKS, BACK=1, R=R, H=H,
+            partial, layers[2], layers[4], h1, h2, *slopes, BACK_BLOCKS, BACK_FEATURES=1, R=R, H=H,
         )  # fmt: skip
         pairs = [(slopes[2], e), (slopes[1], h1), (slopes[0], h2), (g, z)]
         if ctx.handing_over:

@@ -15,6 +15,7 @@ __device__ __forceinline__ float masked(bool real, float v) {
 
 // ---- forward: a block for 16 rows and 8 outputs, its warps share the inputs -----------------------------------------
 
+#ifdef FORWARD
 extern "C" __global__ void forward(
     const float* __restrict__ x, const float* __restrict__ w, const float* __restrict__ b, float* __restrict__ y,
     int m, int x_ray) {
@@ -50,6 +51,9 @@ extern "C" __global__ void forward(
     y[((long long)ray * m + r) * N + output] = RELU && found < 0.0f ? 0.0f : found;  // not max, which would hide a NaN
 }
 
+#endif
+
+#ifdef BACKWARD
 // The gradient before the ReLU.
 __device__ __forceinline__ float slope(const float* g, const float* y, int m, int row, int n) {
     const int at = min(row, m - 1) * N + min(n, N - 1);
@@ -136,3 +140,4 @@ extern "C" __global__ void backward(
         if (n < N && d == D) db[(long long)blockIdx.y * N + n] = found;
     }
 }
+#endif

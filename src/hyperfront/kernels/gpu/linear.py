@@ -30,7 +30,7 @@ class _Linear(torch.autograd.Function):
         y = x.new_empty(R, M, N)
         launch(
             "linear.cu", "forward", (up(M, 16) * up(N, 8), R), 256,
-            x, weight, bias, y, M, (Rx > 1) * M * K, N=N, D=K, RELU=int(relu),
+            x, weight, bias, y, M, (Rx > 1) * M * K, FORWARD=1, N=N, D=K, RELU=int(relu),
         )  # fmt: skip
         return y
 
@@ -67,7 +67,8 @@ class _Gradient(torch.autograd.Function):
         inputs = up(M, 16) * up(K, 128) * wants_x
         launch(
             "linear.cu", "backward", (inputs + up(N, 16) * up(K + 1, 32), J * R), 256,
-            g, y, x, weight, dx, dw, db, M, (len(x) > 1) * M * K, R, inputs, N=N, D=K, RELU=int(relu),
+            g, y, x, weight, dx, dw, db, M, (len(x) > 1) * M * K, R, inputs,
+            BACKWARD=1, N=N, D=K, RELU=int(relu),
         )  # fmt: skip
         if wants_x and len(x) != R:
             dx = dx.sum(1, keepdim=True)
