@@ -10,9 +10,9 @@ PATH = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "goo
 needs_chromium = pytest.mark.skipif(PATH is None, reason="needs Chromium: `make browser`, or install it by hand")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium():
-    """The browser, started once."""
+    """The browser. It ends with the module: while it lives, so does an event loop, and others cannot run theirs."""
     playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install 'hyperfront[test]'")
     with playwright.sync_playwright() as running:
         browser = running.chromium.launch(executable_path=PATH, args=["--no-sandbox", "--disable-dev-shm-usage"])
