@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+import safetensors.torch
 import torch
 from torch import Tensor, nn
 
 import hyperfront as hf
+from hyperfront import export
 from hyperfront.errors import HyperfrontError
 from hyperfront.training.step import Step
 
@@ -113,3 +115,17 @@ def test_rays_that_are_weights_cannot_be_aligned(trained):
             hf.align(model, problem.val)
     finally:
         model.record = kept
+
+
+def test_exported_networks_are_the_aligned_ones(trained, tmp_path):
+    model, problem = trained
+    hf.align(model, problem.val)
+    ray, x = [0.3, 0.7], torch.ones(2, 1)
+    with torch.no_grad():
+        expected = model(x, [ray])[0]
+    weights, _ = export.plain(model, ray, tmp_path / "net.safetensors")
+    net = nn.Linear(1, 1)
+    net.load_state_dict(safetensors.torch.load_file(weights))
+    torch.testing.assert_close(net(x).detach(), expected)
+    traced = torch.export.load(export.pt2(model, tmp_path / "front.pt2", like=x)).module()
+    torch.testing.assert_close(traced(torch.tensor(ray), x).detach(), expected)

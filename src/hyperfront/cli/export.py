@@ -73,7 +73,7 @@ def export(
     if out is not None and out.exists():
         raise HyperfrontError("the folder exists already", got=out, fix="choose another --out: nothing is overwritten")
     model = open_model(run, target, which)
-    ray = model.prepare(at)[0].tolist() if at else None
+    ray = model.check(at)[0].tolist() if at else None
     known = "problem" in model.record or problem is not None
     built = open_problem(model, problem, data_dir) if known or int8 or wanted != ("safetensors",) else None
     torch.set_num_threads(1)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from safetensors.torch import save
 from torch import Tensor
 
+from hyperfront import export
 from hyperfront.model import ParetoModel
 
 
 def plain_model(model: ParetoModel, ray: Tensor) -> bytes:
-    """The tensors of ``model.at(ray)`` as a safetensors file; the ray is in its header."""
-    # clone: tied weights share memory, and a file cannot
-    tensors = {name: tensor.cpu().contiguous().clone() for name, tensor in model.at(ray).state_dict().items()}
-    ray_by_name = dict(zip(model.objectives, ray.flatten().tolist()))
-    return save(tensors, metadata={"ray": json.dumps(ray_by_name)})  # one key: its bytes do not depend on an order
+    """The tensors of ``model.at(ray)`` as a safetensors file, which says in its header what they are."""
+    with TemporaryDirectory() as folder:
+        weights, _ = export.plain(model, ray, Path(folder) / "model.safetensors")
+        return weights.read_bytes()

@@ -62,7 +62,7 @@ class Session:
 
     def predict(self, ray: Tensor | Sequence) -> Any:
         """What the model makes of the sample inputs at the ray, as JSON."""
-        rays = self.model.prepare(ray)
+        rays = self.model.check(ray)
         with self._predicting, torch.no_grad():
 
             def network(x: Batch) -> Any:

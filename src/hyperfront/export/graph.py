@@ -117,12 +117,12 @@ def graph(model: ParetoModel, like: Batch | Problem, ray: Any = None) -> Graph:
         own = copy.deepcopy(model).cpu().eval()
         own.target.batching = "loop"
         module: nn.Module = FrontModule(own, nest, finish)
-        first = own.prepare([1 / model.m] * model.m)[0]
+        first = own.check([1 / model.m] * model.m)[0]
         inputs = {RAY: first, **inputs}
         document["ray"] = None
     else:
         module = PlainModule(model.at(ray).cpu(), nest, finish)
-        document["ray"] = model.prepare(ray)[0].tolist()
+        document["ray"] = model.check(ray)[0].tolist()
     module.eval().requires_grad_(False)
     with torch.no_grad():
         output = module(*inputs.values())

@@ -57,7 +57,7 @@ def plain(model: ParetoModel, ray: Any, path: str | Path) -> tuple[Path, Path]:
     document = {
         "module": type(model.target.skeleton).__name__,
         "objectives": list(model.objectives),
-        "ray": model.prepare(ray)[0].tolist(),
+        "ray": model.check(ray)[0].tolist(),
         "convention": model.record.get("convention"),
     }
     checkpoint.write(path, tensors, {"plain": document})
