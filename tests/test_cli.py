@@ -153,6 +153,18 @@ def test_mistakes_get_an_answer_instead_of_a_traceback(words, message, tmp_path)
     assert message in hyperfront(*words, folder=tmp_path, code=2)
 
 
+def test_a_module_beside_the_user_is_found_as_by_the_installed_command(tmp_path):
+    net = torch.nn.Linear(3, 1)
+    hf.wrap(net, ["a", "b"], hidden=4).save(tmp_path / "model.safetensors")
+    (tmp_path / "mine.py").write_text("from torch import nn\n\n\ndef net():\n    return nn.Linear(3, 1)\n")
+    words = ["export", "model.safetensors", "--at", "0.5", "0.5", "--formats", "safetensors", "--out", "out"]
+    code = "from hyperfront.cli import main; main()"
+    command = [sys.executable, "-P", "-c", code, *words]  # -P: the folder is not on the path, as in a script
+    done = subprocess.run([*command, "--target", "mine:net"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "model.py").exists()
+
+
 @pytest.mark.parametrize("solver", ["ls", "tchebycheff", "stch", "pbi", "cosmos", "pmtl", "hvmax", "mgda"])
 def test_every_solver_trains_by_its_name(solver, tmp_path):
     words = ["train", "dtlz2", "--epochs", "1", "--rays-per-step", "4", "--rays", "3"]

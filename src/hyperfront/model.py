@@ -110,7 +110,7 @@ class ParetoModel(nn.Module):
             ("trained", sum(counts["trained"]), "weights directly, shared by all rays"),
             ("frozen", sum(counts["frozen"]), "weights"),
             ("hypernetwork", own, f"parameters, {each:,.{1 if each >= 1 else 3}f} for each number generated"),
-            ("in all", trained, f"parameters to train, {trained / whole:,.2f} times those of the target"),
+            ("in all", trained, f"parameters to train, {trained / whole:,.2f} times the target's"),
             ("BatchNorm", len(self.target.norms), f"layer(s), statistics: {self.target.batchnorm}"),
         ]
         title = f"{type(self.target.skeleton).__name__} as a function of rays over {', '.join(self.objectives)}"

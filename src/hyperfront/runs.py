@@ -165,5 +165,8 @@ def import_factory(name: str) -> Any:
         return getattr(importlib.import_module(module), attribute)()
     except (ImportError, AttributeError, ValueError) as error:
         raise HyperfrontError(
-            "the target cannot be imported", got=f"{name!r}: {error}", expected='"package.module:factory"'
+            f"{name!r} cannot be imported",
+            got=error,
+            expected='"package.module:factory"',
+            fix="start in the folder of the module, or name that folder in PYTHONPATH",
         ) from None

@@ -58,6 +58,8 @@ def main(arguments: list[str] | None = None) -> None:
         hint = f" Did you mean {near[0]!r}?" if near else ""
         _fail(f"unknown command {given[0]!r}.{hint} There are: {', '.join(commands)}.", code=2)
     warnings.showwarning = _show_warning
+    if "" not in sys.path:  # modules beside the user, for --target and --problem, behind all that is installed
+        sys.path.append("")
     every = (tyro.conf.FlagCreatePairsOff,)
     try:
         if given and given[0] == "data":

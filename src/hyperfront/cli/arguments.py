@@ -98,5 +98,7 @@ def choose_device(name: str, problem: Problem) -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise HyperfrontError("no such device", got=name, expected="cpu, cuda or auto") from error
+        raise HyperfrontError(
+            "PyTorch cannot use this device here", got=name, expected="cpu, auto, or cuda where there is a GPU"
+        ) from error
     return device

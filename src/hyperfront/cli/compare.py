@@ -119,7 +119,7 @@ def _tuned(folder: Path, problem: str, names: Sequence[str]) -> dict[str, Tuned]
             "nothing was tuned there",
             got=folder,
             expected=f"{names[0]}.json",
-            fix=f"hyperfront tune {problem} --method",
+            fix=f"hyperfront tune {problem} --method {names[0]}",
         )
     return found
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import tyro
 
 from hyperfront.cli.arguments import OwnProblem, Target, TrainedRun, Which
+from hyperfront.cli.opening import asks_for_options
 from hyperfront.errors import HyperfrontError
 
 MEGABYTE = 2**20
@@ -88,4 +89,5 @@ def serve(
             seconds=timeout,
         ),
     )
-    serve(plan, host=host, port=port, workers=workers, grace=grace)
+    with asks_for_options():
+        serve(plan, host=host, port=port, workers=workers, grace=grace)

@@ -26,7 +26,10 @@ from hyperfront.solvers.names import make_solver
 from hyperfront.training import Progress, fit
 from hyperfront.training.step import Step
 
-_PROBLEMS = "\n".join(f"{name}: {known.summary}" for name, known in PROBLEMS.items())
+_PROBLEMS = "\n".join(
+    f"{name}: {known.summary}" + (f"; arguments: {known.arguments}" if known.arguments else "")
+    for name, known in PROBLEMS.items()
+)
 _SOLVER = (
     "How losses are weighed. The ray fixes the point of the front where the r_j l_j are equal (epo, tchebycheff, "
     "stch), or the direction of the losses (pbi, cosmos, pmtl, hvmax), or it is the loss weights (ls), or nothing "
@@ -160,6 +163,7 @@ def report(run: Run, problem: Any, *, seconds: float) -> None:
     console.print(f"{'solver':<28}" + ", ".join(f"{kind.replace('_', ' ')} {n:,}" for kind, n in statuses.items()))
     draw(run.front, run.folder)
     list_files(run.folder)
+    console.print(f"\nOn a page: [bold]hyperfront explore {run.folder.path}[/bold]")
 
 
 def _dry_run(recipe: Recipe, model: ParetoModel, problem: Problem, solver: Solver) -> None:

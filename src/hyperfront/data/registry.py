@@ -69,7 +69,7 @@ _DEFAULT = (
 )
 _NYUV2 = (
     "download nyu_depth_v2_labeled.mat from https://cs.nyu.edu/~fergus/datasets/nyu_depth_v2.html and run "
-    "hyperfront data prepare nyuv2 nyu_depth_v2_labeled.mat"
+    "hyperfront data prepare nyuv2 nyu_depth_v2_labeled.mat --out DATA_FOLDER"
 )
 
 DATASETS: dict[str, Dataset] = {
