@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 
 import hyperfront as hf
-from hyperfront.errors import HyperfrontError
+from hyperfront import checkpoint
+from hyperfront.errors import CheckpointError, HyperfrontError
 from hyperfront.training.step import Step
 
 
@@ -80,6 +81,14 @@ def test_an_alignment_is_kept_with_the_model_and_can_be_taken_away(trained, tmp_
     assert torch.equal(plain(torch.ones(1, 1)), model(torch.ones(1, 1), rays)[0])
     loaded.alignment = loaded.alignment[:0]
     assert not torch.equal(loaded.weights(rays), model.weights(rays))
+
+
+def test_an_alignment_of_another_grid_is_refused(trained, tmp_path):
+    model, _ = trained
+    tensors = {**model.state_dict(), "alignment": torch.zeros(5, 2)}
+    checkpoint.write(tmp_path / "model.safetensors", tensors, {"model": model.document()})
+    with pytest.raises(CheckpointError, match="does not fit the model"):
+        hf.load(tmp_path / "model.safetensors", nn.Linear(1, 1))
 
 
 def test_a_step_sees_the_rays_that_it_is_given(trained):

@@ -1,5 +1,5 @@
-"""Triton programs. Nothing here is imported before :func:`hyperfront.kernels.on_gpu` has said that it can be.
+"""Triton programs and CUDA C. Nothing here is imported before :func:`hyperfront.kernels.on_gpu` says that it can be.
 
-Without a GPU they run in Triton's interpreter (``TRITON_INTERPRET=1``), which is how the tests compare them with their
-plain twins on any machine.
+Without a GPU the former run in Triton's interpreter (``TRITON_INTERPRET=1``) and the latter in a small emulator, which
+is how the tests compare them with their plain twins on any machine.
 """
