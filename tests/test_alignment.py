@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -112,6 +114,19 @@ def test_a_finished_run_holds_the_aligned_model_and_can_be_resumed(tmp_path):
     loaded = hf.load(tmp_path / "run", nn.Linear(1, 1))
     assert len(loaded.alignment) and torch.equal(loaded.alignment, runs[0].model.alignment)
     torch.testing.assert_close(runs[1].front.losses, runs[0].front.losses)
+
+
+@pytest.mark.parametrize(
+    ("solver", "parts", "message"), [(hf.LS(), ("train", "val"), "balance of losses"), (hf.EPO(), ("train",), "no val")]
+)
+def test_what_cannot_be_aligned_is_said_before_the_first_step(solver, parts, message):
+    problem = skewed(1.0)
+    problem = dataclasses.replace(problem, sources={name: problem.sources[name] for name in parts})
+    model, steps = hf.wrap(nn.Linear(1, 1), ["zero", "one"], hidden=5), []
+    model.hypernet.register_forward_hook(lambda *_: steps.append(1))
+    with pytest.raises(HyperfrontError, match=message):
+        hf.fit(model, problem, solver=solver, epochs=1, batch_size=8, align=True, callbacks=[])
+    assert not steps
 
 
 def test_rays_that_are_weights_cannot_be_aligned(trained):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,6 +83,11 @@ class Run:
     history: list[dict[str, Any]]
     """One record for each epoch, as in ``metrics.jsonl``."""
     folder: RunFolder | None
+
+    @property
+    def status(self) -> dict[str, int]:
+        """How many rays of the training were solved how."""
+        return dict(sum((Counter(record["status"]) for record in self.history), Counter()))
 
     def __repr__(self) -> str:
         where = f" in {self.folder.path}" if self.folder else ""

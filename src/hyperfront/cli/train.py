@@ -156,11 +156,7 @@ def report(run: Run, problem: Any, *, seconds: float) -> None:
         return
     console.print(f"\ntrained in {seconds:.1f} s\n")
     show_front(run.front, problem)
-    statuses: dict[str, int] = {}
-    for record in run.history:
-        for kind, count in record["status"].items():
-            statuses[kind] = statuses.get(kind, 0) + count
-    console.print(f"{'solver':<28}" + ", ".join(f"{kind.replace('_', ' ')} {n:,}" for kind, n in statuses.items()))
+    console.print(f"{'solver':<28}" + ", ".join(f"{kind.replace('_', ' ')} {n:,}" for kind, n in run.status.items()))
     draw(run.front, run.folder)
     list_files(run.folder)
     console.print(f"\nOn a page: [bold]hyperfront explore {run.folder.path}[/bold]")
