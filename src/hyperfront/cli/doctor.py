@@ -40,13 +40,15 @@ _PARTS = {  # import name: (what for, what to install)
     "onnxruntime": ("export: runs them (optional)", "hyperfront[export]"),
 }
 
+_GPU_PARTS = {"triton": ("fused kernels and CUDA graphs (optional)", "triton")}
+
 
 def doctor() -> None:
     """Check Python, PyTorch, devices, packages and write access; print the line that closes each gap."""
     console.print(f"hyperfront {__version__}, Python {platform.python_version()} on {platform.platform()}\n")
     sound = True
     sound &= _line("PyTorch", _torch)
-    for name, (purpose, package) in _PARTS.items():
+    for name, (purpose, package) in (_PARTS | (_GPU_PARTS if torch.cuda.is_available() else {})).items():
         fine = _line(name, lambda name=name: _version(name), note=purpose, fix=f"pip install '{package}'")
         sound &= fine or "optional" in purpose
     sound &= _line("write access", _writable, fix="choose a folder that you may write to with --out")
