@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import safetensors.torch
 import torch
 from torch import Tensor, nn
 
 import hyperfront as hf
-from hyperfront import export
-from hyperfront.errors import HyperfrontError
+from hyperfront import checkpoint, export
+from hyperfront.errors import CheckpointError, HyperfrontError
 from hyperfront.training.step import Step
 
 
@@ -84,6 +86,14 @@ def test_an_alignment_is_kept_with_the_model_and_can_be_taken_away(trained, tmp_
     assert not torch.equal(loaded.weights(rays), model.weights(rays))
 
 
+def test_an_alignment_of_another_grid_is_refused(trained, tmp_path):
+    model, _ = trained
+    tensors = {**model.state_dict(), "alignment": torch.zeros(5, 2)}
+    checkpoint.write(tmp_path / "model.safetensors", tensors, {"model": model.document()})
+    with pytest.raises(CheckpointError, match="does not fit the model"):
+        hf.load(tmp_path / "model.safetensors", nn.Linear(1, 1))
+
+
 def test_a_step_sees_the_rays_that_it_is_given(trained):
     """Alignment is for those who ask, not for training, which would chase it."""
     model, problem = trained
@@ -105,6 +115,19 @@ def test_a_finished_run_holds_the_aligned_model_and_can_be_resumed(tmp_path):
     loaded = hf.load(tmp_path / "run", nn.Linear(1, 1))
     assert len(loaded.alignment) and torch.equal(loaded.alignment, runs[0].model.alignment)
     torch.testing.assert_close(runs[1].front.losses, runs[0].front.losses)
+
+
+@pytest.mark.parametrize(
+    ("solver", "parts", "message"), [(hf.LS(), ("train", "val"), "balance of losses"), (hf.EPO(), ("train",), "no val")]
+)
+def test_what_cannot_be_aligned_is_said_before_the_first_step(solver, parts, message):
+    problem = skewed(1.0)
+    problem = dataclasses.replace(problem, sources={name: problem.sources[name] for name in parts})
+    model, steps = hf.wrap(nn.Linear(1, 1), ["zero", "one"], hidden=5), []
+    model.hypernet.register_forward_hook(lambda *_: steps.append(1))
+    with pytest.raises(HyperfrontError, match=message):
+        hf.fit(model, problem, solver=solver, epochs=1, batch_size=8, align=True, callbacks=[])
+    assert not steps
 
 
 def test_rays_that_are_weights_cannot_be_aligned(trained):

@@ -17,10 +17,10 @@ import torch
 import hyperfront as hf
 
 
-def hyperfront(*words: str, folder: Path, code: int = 0) -> str:
+def hyperfront(*words: str, folder: Path, code: int = 0, columns: int = 120) -> str:
     """Run the command in a process of its own; what it printed to either stream."""
     command = [sys.executable, "-c", "from hyperfront.cli import main; main()", *words]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "120"}
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": str(columns)}
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
@@ -62,6 +62,33 @@ def test_evaluate_measures_the_same_front_again_and_writes_files(trained):
     torch.testing.assert_close(again.losses, first.losses, atol=1e-6, rtol=1e-5)
     assert len((folder / "t.csv").read_text().splitlines()) == 10
     assert "<svg" in (folder / "p.svg").read_text()
+
+
+def test_a_narrow_terminal_gets_every_number_of_the_table(trained):
+    folder, _ = trained
+    tables = [
+        re.findall(
+            r"^0\.\d.*$", hyperfront("evaluate", "runs/vlmop2-epo", folder=folder, columns=n), flags=re.MULTILINE
+        )
+        for n in (40, 120)
+    ]
+    assert len(tables[0]) == 25
+    assert tables[0] == tables[1]
+
+
+def test_the_overview_has_a_few_lines_for_each_command_and_no_command_is_its_synonym(tmp_path):
+    text = hyperfront(folder=tmp_path)
+    assert text == hyperfront("--help", folder=tmp_path)
+    names = re.findall(r"• (\w+)", text)
+    assert {"demo", "train", "data"} <= set(names)
+    assert len(text.splitlines()) < 15 + 2 * len(names)
+
+
+def test_an_unknown_option_is_answered_with_those_of_its_command_only(tmp_path):
+    text = hyperfront("tune", "zdt2", "--epoch", "3", folder=tmp_path, code=2)
+    assert "--epochs" in text
+    assert "hyperfront tune --help" in text
+    assert "hyperfront train" not in text
 
 
 def test_a_folder_that_is_taken_is_refused_in_the_words_of_the_command_line(trained):
@@ -124,6 +151,18 @@ def test_ctrl_c_says_how_to_continue_and_the_command_it_names_works(tmp_path):
 )
 def test_mistakes_get_an_answer_instead_of_a_traceback(words, message, tmp_path):
     assert message in hyperfront(*words, folder=tmp_path, code=2)
+
+
+def test_a_module_beside_the_user_is_found_as_by_the_installed_command(tmp_path):
+    net = torch.nn.Linear(3, 1)
+    hf.wrap(net, ["a", "b"], hidden=4).save(tmp_path / "model.safetensors")
+    (tmp_path / "mine.py").write_text("from torch import nn\n\n\ndef net():\n    return nn.Linear(3, 1)\n")
+    words = ["export", "model.safetensors", "--at", "0.5", "0.5", "--formats", "safetensors", "--out", "out"]
+    code = "from hyperfront.cli import main; main()"
+    command = [sys.executable, "-P", "-c", code, *words]  # -P: the folder is not on the path, as in a script
+    done = subprocess.run([*command, "--target", "mine:net"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "model.py").exists()
 
 
 @pytest.mark.parametrize("solver", ["ls", "tchebycheff", "stch", "pbi", "cosmos", "pmtl", "hvmax", "mgda"])

@@ -35,13 +35,7 @@ def align(model: ParetoModel, split: Split, *, batch_size: int = 1024) -> None:
     On a grid of rays ``c`` is found by iteration, ``c_j <- c_j + rate (ln r_j - ln d_j)``, where ``d_j ~ 1 / l_j`` is
     the ray that was reached; of all turns each grid ray keeps the ``c`` with the best uniformity.
     """
-    convention = model.record.get("convention", "inverse")
-    if convention != "inverse":
-        raise HyperfrontError(
-            "only rays that ask for a balance of losses can be aligned",
-            got=f"a model whose rays are {convention}",
-            expected="one that was trained with EPO, Tchebycheff, or another solver of the convention 'inverse'",
-        )
+    check_convention(model.record.get("convention", "inverse"))
     partitions = model.target.grid(model.m)
     rays = das_dennis(model.m, partitions).clamp_min(0.25 / partitions)  # a corner asks for the impossible
     rays = rays / rays.sum(-1, keepdim=True)
@@ -56,3 +50,13 @@ def align(model: ParetoModel, split: Split, *, batch_size: int = 1024) -> None:
         c = c + RATE * (rays.log() - (reached / reached.sum(-1, keepdim=True)).log())
         c = (c - c.mean(-1, keepdim=True)).clamp(-LARGEST, LARGEST)
     model.alignment = found.to(model.alignment)
+
+
+def check_convention(convention: str) -> None:
+    """An error for rays that ask for anything but a balance of losses."""
+    if convention != "inverse":
+        raise HyperfrontError(
+            "only rays that ask for a balance of losses can be aligned",
+            got=f"a model whose rays are {convention}",
+            expected="one that is trained with EPO, Tchebycheff, or another solver of the convention 'inverse'",
+        )

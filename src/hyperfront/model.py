@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -110,7 +111,7 @@ class ParetoModel(nn.Module):
             ("trained", sum(counts["trained"]), "weights directly, shared by all rays"),
             ("frozen", sum(counts["frozen"]), "weights"),
             ("hypernetwork", own, f"parameters, {each:,.{1 if each >= 1 else 3}f} for each number generated"),
-            ("in all", trained, f"parameters to train, {trained / whole:,.2f} times those of the target"),
+            ("in all", trained, f"parameters to train, {trained / whole:,.2f} times the target's"),
             ("BatchNorm", len(self.target.norms), f"layer(s), statistics: {self.target.batchnorm}"),
         ]
         title = f"{type(self.target.skeleton).__name__} as a function of rays over {', '.join(self.objectives)}"
@@ -121,7 +122,8 @@ class ParetoModel(nn.Module):
     def _load_from_state_dict(self, state_dict: Any, prefix: Any, *args: Any, **kwargs: Any) -> None:
         """An alignment may be empty, here or there; models of before there was one have none."""
         stored = state_dict.setdefault(prefix + "alignment", self.alignment.new_zeros(0, self.m))
-        if stored.ndim == 2 and stored.shape[1] == self.m:
+        grid = math.comb(self.target.grid(self.m) + self.m - 1, self.m - 1)
+        if tuple(stored.shape) in ((0, self.m), (grid, self.m)):  # others do not fit, and are refused
             self.alignment = self.alignment.new_zeros(stored.shape)
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,6 +83,11 @@ class Run:
     history: list[dict[str, Any]]
     """One record for each epoch, as in ``metrics.jsonl``."""
     folder: RunFolder | None
+
+    @property
+    def status(self) -> dict[str, int]:
+        """How many rays of the training were solved how."""
+        return dict(sum((Counter(record["status"]) for record in self.history), Counter()))
 
     def __repr__(self) -> str:
         where = f" in {self.folder.path}" if self.folder else ""
@@ -165,5 +171,8 @@ def import_factory(name: str) -> Any:
         return getattr(importlib.import_module(module), attribute)()
     except (ImportError, AttributeError, ValueError) as error:
         raise HyperfrontError(
-            "the target cannot be imported", got=f"{name!r}: {error}", expected='"package.module:factory"'
+            f"{name!r} cannot be imported",
+            got=error,
+            expected='"package.module:factory"',
+            fix="start in the folder of the module, or name that folder in PYTHONPATH",
         ) from None

@@ -5,8 +5,13 @@ from __future__ import annotations
 import difflib
 import sys
 import warnings
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from hyperfront.errors import HyperfrontError
+
+if TYPE_CHECKING:
+    from tyro.extras import SubcommandApp
 
 DESCRIPTION = """One model, every trade-off: train a model of a whole Pareto front, then pick any point of it.
 
@@ -53,16 +58,33 @@ def main(arguments: list[str] | None = None) -> None:
         hint = f" Did you mean {near[0]!r}?" if near else ""
         _fail(f"unknown command {given[0]!r}.{hint} There are: {', '.join(commands)}.", code=2)
     warnings.showwarning = _show_warning
-    app = tyro.extras.SubcommandApp()
-    for name, function in functions.items():
-        app.command(name=name)(function)
-    app.command(data.data, name="data", help=data.DESCRIPTION)
+    if "" not in sys.path:  # modules beside the user, for --target and --problem, behind all that is installed
+        sys.path.append("")
+    every = (tyro.conf.FlagCreatePairsOff,)
     try:
-        app.cli(prog="hyperfront", description=DESCRIPTION, args=given, config=(tyro.conf.FlagCreatePairsOff,))
+        if given and given[0] == "data":
+            data.data.cli(prog="hyperfront data", description=data.DESCRIPTION, args=given[1:], config=every)
+        elif given and given[0] in functions:  # alone, so that help and mistakes are about this command only
+            tyro.cli(functions[given[0]], prog=f"hyperfront {given[0]}", args=given[1:], config=every)
+        else:
+            _overview(functions).cli(prog="hyperfront", description=DESCRIPTION, args=given or ["--help"], config=every)
     except HyperfrontError as error:
         _fail(str(error), code=2)
     except KeyboardInterrupt as stop:
         _fail(str(stop) or "stopped", code=130)
+
+
+def _overview(functions: Mapping[str, Callable[..., None]]) -> SubcommandApp:
+    """All commands, each with the first line of what it has to say."""
+    from tyro.extras import SubcommandApp
+
+    from hyperfront.cli import data
+
+    app = SubcommandApp()
+    for name, function in functions.items():
+        app.command(name=name, help=(function.__doc__ or "").partition("\n")[0])(function)
+    app.command(data.data, name="data", help=data.DESCRIPTION)
+    return app
 
 
 def _fail(message: str, *, code: int) -> None:

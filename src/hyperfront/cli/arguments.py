@@ -1,8 +1,9 @@
-"""Words of the command line as values."""
+"""Words of the command line: the options that several commands have, and their values."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import torch
 import tyro
@@ -11,6 +12,59 @@ from hyperfront.errors import HyperfrontError
 from hyperfront.problem import Problem
 
 Arguments = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE ...", help_behavior_hint="")]
+Folder = Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")]
+Number = Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(from the preset)")]
+
+# A trained run, and the user's own code where it is of no built-in problem.
+TrainedRun = Annotated[Path, tyro.conf.arg(metavar="RUN", help="Run folder or checkpoint file.")]
+Which = Annotated[
+    Literal["best", "last"] | None,
+    tyro.conf.arg(
+        metavar="{best,last}",
+        help="The checkpoint: by default the best, or the last where nothing was selected.",
+        help_behavior_hint="",
+    ),
+]
+Target = Annotated[
+    str | None,
+    tyro.conf.arg(
+        metavar="NAME",
+        help='"package.module:factory" of a module of your own; built-in problems need none.',
+        help_behavior_hint="",
+    ),
+]
+OwnProblem = Annotated[
+    str | None,
+    tyro.conf.arg(
+        metavar="NAME",
+        help='"package.module:factory" of a problem of your own; built-in problems need none.',
+        help_behavior_hint="",
+    ),
+]
+
+# A built-in problem.
+DataFolder = Annotated[
+    Path | None,
+    tyro.conf.arg(
+        metavar="FOLDER",
+        help="Folder with the data; by default HYPERFRONT_DATA, else they are fetched into a cache.",
+        help_behavior_hint="",
+    ),
+]
+Preset = Annotated[
+    str | None,
+    tyro.conf.arg(
+        metavar="NAME",
+        help="Where other settings come from: quick, smoke, paper or best; problems without data have one preset.",
+        help_behavior_hint="(the first of them)",
+    ),
+]
+Device = Annotated[
+    str, tyro.conf.arg(metavar="NAME", help="cpu, cuda, or auto: a GPU for problems with data, if there is one.")
+]
+Engine = Annotated[
+    str, tyro.conf.arg(metavar="NAME", help="How steps are run: eager, compiled, graph (a CUDA graph), or auto.")
+]
 
 
 def parse(arguments: tuple[str, ...]) -> dict[str, Any]:
@@ -44,5 +98,7 @@ def choose_device(name: str, problem: Problem) -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise HyperfrontError("no such device", got=name, expected="cpu, cuda or auto") from error
+        raise HyperfrontError(
+            "PyTorch cannot use this device here", got=name, expected="cpu, auto, or cuda where there is a GPU"
+        ) from error
     return device

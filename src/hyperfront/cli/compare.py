@@ -9,13 +9,11 @@ from typing import Annotated, Any
 
 import torch
 import tyro
-from rich.console import Console
-from rich.table import Table
 
 from hyperfront import checkpoint
 from hyperfront.baselines import Budget, Expansion
-from hyperfront.cli.arguments import Arguments, choose_device, parse
-from hyperfront.cli.output import console
+from hyperfront.cli.arguments import Arguments, DataFolder, Device, Engine, Folder, Number, Preset, choose_device, parse
+from hyperfront.cli.output import as_markdown, console, show_table
 from hyperfront.errors import CheckpointError, HyperfrontError
 from hyperfront.experiments.compare import compare as run_all
 from hyperfront.experiments.compare import table
@@ -31,8 +29,6 @@ _METHODS = (
     "ray; cpmtl, expansion from the models of ls; nsga3 and moead, evolutionary algorithms; single, one model per "
     "objective."
 )
-Folder = Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")]
-Number = Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(from the preset)")]
 
 
 def compare(
@@ -42,16 +38,16 @@ def compare(
     methods: Annotated[str, tyro.conf.arg(metavar="NAME,NAME,...", help=_METHODS)] = "phn-epo,phn-ls,ls,epo,pmtl",
     rays: Annotated[int, tyro.conf.arg(metavar="N")] = 5,
     seeds: Annotated[int, tyro.conf.arg(metavar="N")] = 3,
-    preset: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="(the first)")] = None,
+    preset: Preset = None,
     arguments: Arguments = (),
     epochs: Number = None,
     tuned: Folder = None,
     expansion: Arguments = (),
     budget: Arguments = (),
     one_by_one: bool = False,
-    device: Annotated[str, tyro.conf.arg(metavar="NAME")] = "auto",
-    engine: Annotated[str, tyro.conf.arg(metavar="NAME")] = "auto",
-    data_dir: Folder = None,
+    device: Device = "auto",
+    engine: Engine = "auto",
+    data_dir: DataFolder = None,
     out: Folder = None,
     markdown: bool = False,
 ) -> None:
@@ -63,21 +59,17 @@ def compare(
         hyperfront compare fonseca --methods phn-epo,ls,epo,pmtl,mgda,nsga3,moead
         hyperfront compare adult --methods phn-epo,ls,epo,pmtl,cpmtl --rays 10 --seeds 3
         hyperfront tune adult --method epo
-        hyperfront compare adult --tuned runs/tune-adult
+        hyperfront compare adult --methods phn-epo,epo --tuned runs/tune-adult-quick
 
     Args:
         rays: Rays, evenly laid out, the same for all methods.
         seeds: Seeds 0, 1, ..., each a run of every method.
-        preset: Settings of the problem that are not given; one model per ray has those of its own where they differ.
         arguments: Arguments of the problem, such as variables=2 or rows=2000.
         epochs: Passes over the data, for all methods that are trained by gradients.
         tuned: Folder in which `hyperfront tune` left the best settings of some of the methods.
         expansion: Settings of cpmtl: steps, length, damping, iterations, tolerance, rows.
         budget: Settings of nsga3 and moead: generations, population, rows.
         one_by_one: Train one model per ray one by one, not all at once; the numbers are the same, up to rounding.
-        device: cpu, cuda, or auto: a GPU for problems with data, if there is one.
-        engine: How steps are run: eager, compiled, graph (a CUDA graph), or auto.
-        data_dir: Folder with the data; by default HYPERFRONT_DATA, else they are fetched into a cache.
         out: Where results and runs go; by default runs/compare-PROBLEM-PRESET.
         markdown: Print the table as Markdown.
     """
@@ -127,7 +119,7 @@ def _tuned(folder: Path, problem: str, names: Sequence[str]) -> dict[str, Tuned]
             "nothing was tuned there",
             got=folder,
             expected=f"{names[0]}.json",
-            fix=f"hyperfront tune {problem} --method",
+            fix=f"hyperfront tune {problem} --method {names[0]}",
         )
     return found
 
@@ -142,18 +134,13 @@ def _made(kind: type, arguments: tuple[str, ...]) -> Any:
 
 def _show(results: Sequence[Result], problem: Problem, folder: Path, markdown: bool) -> None:
     columns, rows = table(results, problem.truth)
-    lines = ["| " + " | ".join(line) + " |" for line in [columns, tuple("---" for _ in columns), *rows]]
-    checkpoint.write_bytes(folder / "table.md", ("\n".join(lines) + "\n").encode())
+    text = as_markdown(columns, rows)
+    checkpoint.write_bytes(folder / "table.md", f"{text}\n".encode())
     console.print()
     if markdown:
-        console.print("\n".join(lines), soft_wrap=True, markup=False)
+        console.print(text, soft_wrap=True, markup=False)
         return
-    shown = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    for index, name in enumerate(columns):
-        shown.add_column(name, justify="left" if index == 0 else "right", no_wrap=True)
-    for row in rows:
-        shown.add_row(*row)
-    Console(highlight=False, width=max(console.width, 110)).print(shown)  # wrapped by a terminal, but never cut off
+    show_table(columns, rows, left=1)
     reference = ", ".join(f"{value:g}" for value in problem.reference or ())
     console.print(
         f"\n{len({result.seed for result in results})} seed(s), test data; hypervolume up to ({reference}); uniformity "

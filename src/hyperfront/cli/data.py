@@ -36,15 +36,17 @@ def show(*, data_dir: Folder = None) -> None:
     folder = _folder(data_dir)
     for name, known in DATASETS.items():
         console.print(f"\n[bold]{name}[/bold]  {known.title}  [dim]{known.licence}[/dim]", soft_wrap=True)
-        ways = {}
+        ways: dict[str, list[str]] = {}
         for file in known.files:
             there = next((form for form in file.forms if (folder / form.name).is_file()), None)
             _line("found" if there else "missing", there or file)
             if file.needed and not there:
-                way = f"hyperfront data fetch {name}" if file.home else f"{file.name}: {file.instruction}"
-                ways[way] = None
-        for way in ways:
-            console.print(f"  fix: {way}", markup=False, soft_wrap=True)
+                into = f" --data-dir {data_dir}" if data_dir else ""
+                way = f"hyperfront data fetch {name}{into}" if file.home else file.instruction
+                ways.setdefault(way, []).append(file.name)
+        for way, files in ways.items():
+            which = "" if len(ways) == 1 else f"{', '.join(files)}: "
+            console.print(f"  fix: {which}{way}", markup=False, soft_wrap=True)
 
 
 @data.command

@@ -25,7 +25,6 @@ def demo(*, out: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("runs/d
         "\nWhat you see: each ray asks for one trade-off between l1 and l2, and one model answers them all.\n"
         "[bold]distance[/bold] is how far the answer lies from the true front; "
         "[bold]uniformity[/bold] is 1 where it lies exactly on the ray.\n\n"
-        f"Explore it on a page: [bold]hyperfront explore {folder}[/bold]\n\n"
         "Use it from Python:\n"
         "  import hyperfront as hf\n"
         f'  model = hf.load("{folder}")\n'

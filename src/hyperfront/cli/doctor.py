@@ -27,7 +27,7 @@ _PARTS = {  # import name: (what for, what to install)
     "pooch": ("data: download (optional)", "hyperfront[data]"),
     "scipy": ("data: SARCOS; CPMTL (optional)", "hyperfront[data]"),
     "h5py": ("data: NYUv2, official file (optional)", "hyperfront[data]"),
-    "PIL": ("data: NYUv2, images (optional)", "hyperfront[data]"),
+    "PIL": ("data: NYUv2, images (Pillow, optional)", "hyperfront[data]"),
     "pymoo": ("NSGA-III, MOEA/D (optional)", "hyperfront[compare]"),
     "optuna": ("tuning (optional)", "hyperfront[compare]"),
     "tensorboard": ("TensorBoard logs (optional)", "hyperfront[log]"),
@@ -40,13 +40,15 @@ _PARTS = {  # import name: (what for, what to install)
     "onnxruntime": ("export: runs them (optional)", "hyperfront[export]"),
 }
 
+_GPU_PARTS = {"triton": ("fused kernels and CUDA graphs (optional)", "triton")}
+
 
 def doctor() -> None:
     """Check Python, PyTorch, devices, packages and write access; print the line that closes each gap."""
     console.print(f"hyperfront {__version__}, Python {platform.python_version()} on {platform.platform()}\n")
     sound = True
     sound &= _line("PyTorch", _torch)
-    for name, (purpose, package) in _PARTS.items():
+    for name, (purpose, package) in (_PARTS | (_GPU_PARTS if torch.cuda.is_available() else {})).items():
         fine = _line(name, lambda name=name: _version(name), note=purpose, fix=f"pip install '{package}'")
         sound &= fine or "optional" in purpose
     sound &= _line("write access", _writable, fix="choose a folder that you may write to with --out")
@@ -62,15 +64,15 @@ def _line(name: str, check: Callable[[], str], *, note: str = "", fix: str = "")
     except Exception as error:  # whatever is wrong belongs into the report
         found, fine = f"{type(error).__name__}: {error}", False
     mark = "[green]ok[/green]     " if fine else "[red]missing[/red]"
-    console.print(f"{mark}  {name:<14}{found}" + (f"  [dim]{note}[/dim]" if note else ""))
+    console.print(f"{mark}  {name:<19}{found}" + (f"  [dim]{note}[/dim]" if note else ""))
     if not fine and fix:
-        console.print(f"         {'':<14}fix: {fix}", markup=False)
+        console.print(f"         {'':<19}fix: {fix}", markup=False)
     return fine
 
 
 def _torch() -> str:
     devices = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
-    return f"{torch.__version__}, {torch.get_num_threads()} threads, GPU: {', '.join(devices) or 'none'}"
+    return f"{torch.__version__}, threads: {torch.get_num_threads()}, GPU: {', '.join(devices) or 'none'}"
 
 
 def _version(name: str) -> str:

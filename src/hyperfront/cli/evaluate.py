@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import tyro
 
+from hyperfront.cli.arguments import DataFolder, OwnProblem, Target, TrainedRun, Which
 from hyperfront.cli.opening import open_model, open_problem
 from hyperfront.cli.output import console, show_front
 from hyperfront.errors import HyperfrontError
@@ -16,33 +17,26 @@ SUFFIXES = (".json", ".csv", ".png", ".svg", ".pdf", ".html")
 
 
 def evaluate(
-    run: Annotated[Path, tyro.conf.arg(metavar="RUN")],
+    run: TrainedRun,
     /,
     *,
     rays: Annotated[int, tyro.conf.arg(metavar="N")] = 25,
     split: Literal["val", "test"] = "val",
-    which: Annotated[
-        Literal["best", "last"] | None, tyro.conf.arg(metavar="{best,last}", help_behavior_hint="")
-    ] = None,
-    target: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None,
-    problem: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None,
-    data_dir: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")] = None,
+    which: Which = None,
+    target: Target = None,
+    problem: OwnProblem = None,
+    data_dir: DataFolder = None,
     save: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FILE ...", help_behavior_hint="")] = (),
 ) -> None:
     """Measure the front of a trained run and print it.
 
-    Examples:
+    At any number of rays, on validation or test data. Examples:
         hyperfront evaluate runs/demo --rays 100
         hyperfront evaluate runs/demo --save front.csv front.json front.html
 
     Args:
-        run: Run folder or checkpoint file.
         rays: How many rays, evenly laid out.
         split: The data to measure on; look at the test set once, when everything is decided.
-        which: The checkpoint: by default the best, or the last where nothing was selected.
-        target: "package.module:factory" of a module of your own; built-in problems need none.
-        problem: "package.module:factory" of a problem of your own; built-in problems need none.
-        data_dir: Folder with the data; by default HYPERFRONT_DATA, else they are fetched into a cache.
         save: Files to write: .json, .csv, .png, .svg, .pdf or .html.
     """
     for file in save:

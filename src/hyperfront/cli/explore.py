@@ -9,13 +9,14 @@ from typing import Annotated
 import tyro
 from tqdm import tqdm
 
+from hyperfront.cli.arguments import DataFolder, OwnProblem, Target, TrainedRun
 from hyperfront.cli.opening import asks_for_options, own_problem
 from hyperfront.cli.output import console
 from hyperfront.explorer import explore as open_run
 
 
 def explore(
-    run: Annotated[Path, tyro.conf.arg(metavar="RUN")],
+    run: TrainedRun,
     /,
     *,
     baselines: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FILE ...", help_behavior_hint="")] = (),
@@ -23,9 +24,9 @@ def explore(
     open: bool = False,
     port: Annotated[int, tyro.conf.arg(metavar="N")] = 8765,
     host: Annotated[str, tyro.conf.arg(metavar="NAME")] = "127.0.0.1",
-    target: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None,
-    problem: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None,
-    data_dir: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")] = None,
+    target: Target = None,
+    problem: OwnProblem = None,
+    data_dir: DataFolder = None,
 ) -> None:
     """Explore the front of a trained run on a page of your own machine.
 
@@ -37,15 +38,11 @@ def explore(
         hyperfront explore runs/mm --static front.html
 
     Args:
-        run: Run folder or checkpoint file.
         baselines: Fronts to compare with: files of `hyperfront train --result`, fronts as JSON, or run folders.
         static: Write one HTML file that can be mailed, with front and predictions sampled, and stop.
         open: Open the page in the browser.
         port: Port to listen at, or the next free one.
         host: Address to listen at. Other than this machine itself, whoever can reach it sees the page.
-        target: "package.module:factory" of a module of your own; built-in problems need none.
-        problem: "package.module:factory" of a problem of your own; built-in problems need none.
-        data_dir: Folder with the data; by default HYPERFRONT_DATA, else they are fetched into a cache.
     """
     own = None if problem is None else own_problem(problem)
     with asks_for_options():

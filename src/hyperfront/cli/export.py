@@ -15,6 +15,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from hyperfront import checkpoint, metrics
+from hyperfront.cli.arguments import DataFolder, Folder, OwnProblem, Target, TrainedRun, Which
 from hyperfront.cli.opening import open_model, open_problem
 from hyperfront.cli.output import console, free_folder
 from hyperfront.errors import DataError, HyperfrontError, ProblemError
@@ -32,21 +33,19 @@ Format = Literal["safetensors", "pt2", "onnx"]
 
 
 def export(
-    run: Annotated[Path, tyro.conf.arg(metavar="RUN")],
+    run: TrainedRun,
     /,
     *,
-    at: Annotated[tuple[float, ...], tyro.conf.arg(metavar="RAY", help_behavior_hint="")] = (),
+    at: Annotated[tuple[float, ...], tyro.conf.arg(metavar="NUMBER ...", help_behavior_hint="")] = (),
     front: bool = False,
     formats: Annotated[tuple[Format, ...], tyro.conf.arg(metavar="NAME ...", help_behavior_hint="(all)")] = (),
     int8: bool = False,
     rays: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(those of the run)")] = None,
-    which: Annotated[
-        Literal["best", "last"] | None, tyro.conf.arg(metavar="{best,last}", help_behavior_hint="")
-    ] = None,
-    target: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None,
-    problem: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None,
-    data_dir: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")] = None,
-    out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="(in the run)")] = None,
+    which: Which = None,
+    target: Target = None,
+    problem: OwnProblem = None,
+    data_dir: DataFolder = None,
+    out: Folder = None,
 ) -> None:
     """Write a trained front, or the network at one ray, to files that need no hyperfront, with a model card.
 
@@ -56,17 +55,11 @@ def export(
         hyperfront export runs/mm --front --int8 --formats onnx --out phone
 
     Args:
-        run: Run folder or checkpoint file.
-        at: The network at this ray, one number for each objective: a plain module as safetensors with a loader of a
-            few lines, as torch.export (.pt2) and as ONNX.
+        at: The network at this ray, one number for each objective, as safetensors with a loader, .pt2 and ONNX.
         front: The whole front: hypernetwork and target in one graph, with ray and inputs, as .pt2 and ONNX.
         formats: Which of safetensors, pt2 and onnx to write.
         int8: With --front: store the heads of the hypernetwork as int8, and measure what that costs in hypervolume.
         rays: With --int8: how many rays to measure at.
-        which: The checkpoint: by default the best, or the last where nothing was selected.
-        target: "package.module:factory" of a module of your own; built-in problems need none.
-        problem: "package.module:factory" of a problem of your own; built-in problems need none.
-        data_dir: Folder with the data; by default HYPERFRONT_DATA, else they are fetched into a cache.
         out: Folder to write, which must not exist; by default a new one below RUN/export.
     """
     wanted = _formats(at, front, formats, int8, rays)

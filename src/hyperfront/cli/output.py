@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from hyperfront import metrics
@@ -16,30 +18,46 @@ from hyperfront.runs import RunFolder
 console = Console(highlight=False)
 
 
+def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 0, dim: int = 0) -> None:
+    """Print a table whose first ``left`` columns hold words and whose first ``dim`` columns matter less.
+
+    A terminal that is too narrow wraps its lines, but no number is ever cut off.
+    """
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for index, name in enumerate(columns):
+        style = "dim" if index < dim else None
+        table.add_column(name, justify="left" if index < left else "right", style=style, no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    needed = Measurement.get(console, console.options.update(width=10_000), table).maximum
+    Console(highlight=False, width=max(console.width, needed)).print(table)
+
+
+def as_markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """The same table for a document."""
+    return "\n".join("| " + " | ".join(row) + " |" for row in [columns, ["---"] * len(columns), *rows])
+
+
 def show_front(front: Front, problem: Problem) -> None:
     """One row for each ray: ray, losses, scores, distance to the true front and to the ray; then the summary."""
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    for name in front.objectives:
-        table.add_column(f"ray {name}", justify="right", style="dim")
-    for name in [*front.objectives, *front.scores]:
-        table.add_column(name, justify="right")
-    distance = problem.truth.distance(front.losses) if problem.truth else None
-    if distance is not None:
-        table.add_column("distance", justify="right")
     by_direction = front.convention == "direction"
     measure = metrics.cross_angle if by_direction else metrics.uniformity
-    table.add_column("angle" if by_direction else "uniformity", justify="right")
-    faithful = [f"{value:.{3 if by_direction else 6}f}" for value in measure(front.losses, front.rays).tolist()]
+    kept = measure(front.losses, front.rays).tolist()
+    distance = problem.truth.distance(front.losses).tolist() if problem.truth else None
+    columns = [f"ray {name}" for name in front.objectives] + [*front.objectives, *front.scores]
+    columns += ["distance"] if distance is not None else []
+    columns += ["angle" if by_direction else "uniformity"]
+    rows = []
     for row in range(len(front)):
         cells = [f"{value:.4f}" for value in front.rays[row].tolist()]
         cells += [f"{value:.5f}" for value in front.losses[row].tolist()]
         cells += [f"{values[row].item():.4f}" for values in front.scores.values()]
-        cells += [f"{distance[row].item():.1e}"] if distance is not None else []
-        table.add_row(*cells, faithful[row])
-    console.print(table)
+        cells += [f"{distance[row]:.1e}"] if distance is not None else []
+        rows.append([*cells, f"{kept[row]:.{3 if by_direction else 6}f}"])
+    show_table(columns, rows, dim=problem.m)
     console.print()
     for name, value in summary(front, problem).items():
-        console.print(f"{name:<28}{value}")
+        console.print(f"{name:<28}{value}", soft_wrap=True)
 
 
 def summary(front: Front, problem: Problem) -> dict[str, str]:
@@ -58,7 +76,9 @@ def summary(front: Front, problem: Problem) -> dict[str, str]:
     lines["spacing"] = f"{metrics.spacing(front.losses):.4f}"
     if front.reference:
         lines["reference point"] = ", ".join(f"{value:g}" for value in front.reference)
-        lines["hypervolume"] = f"{metrics.hypervolume(front.losses, front.reference):.5f} at these {len(front)} rays"
+        volume = metrics.hypervolume(front.losses, front.reference)
+        beyond = "" if volume else ": no point is below the reference point in all losses"
+        lines["hypervolume"] = f"{volume:.5f} at these {len(front)} rays{beyond}"
         if problem.truth and front.evaluator:
             dense = front.evaluator(das_dennis(problem.m, {2: 1000, 3: 40}.get(problem.m, 6)))
             whole = metrics.hypervolume(dense.losses, front.reference)

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import tyro
-from rich.table import Table
 
-from hyperfront.cli.output import console
+from hyperfront.cli.output import as_markdown, console, show_table
 from hyperfront.errors import HyperfrontError
 from hyperfront.experiments.result import FORMAT, Result
 from hyperfront.experiments.table import COLUMNS, summarise
@@ -34,13 +33,7 @@ def results(
         raise HyperfrontError("no result files", got=folder, fix="hyperfront train PROBLEM --result FILE writes one")
     rows = summarise(Result.load(file) for file in files)
     if markdown:
-        lines = [COLUMNS, tuple("---" for _ in COLUMNS), *rows]
-        console.print("\n".join("| " + " | ".join(line) + " |" for line in lines), soft_wrap=True, markup=False)
+        console.print(as_markdown(COLUMNS, rows), soft_wrap=True, markup=False)
         return
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     shown = [index for index, name in enumerate(COLUMNS) if name != "best scores"]  # too wide for a terminal
-    for index in shown:
-        table.add_column(COLUMNS[index], justify="left" if index < 4 else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*(row[index] for index in shown))
-    console.print(table)
+    show_table([COLUMNS[index] for index in shown], ([row[index] for index in shown] for row in rows), left=4)

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
 
+from hyperfront.cli.arguments import OwnProblem, Target, TrainedRun, Which
+from hyperfront.cli.opening import asks_for_options
 from hyperfront.errors import HyperfrontError
 
 MEGABYTE = 2**20
 
 
 def serve(
-    run: Annotated[Path, tyro.conf.arg(metavar="RUN")],
+    run: TrainedRun,
     /,
     *,
     host: str = "127.0.0.1",
     port: Annotated[int, tyro.conf.arg(metavar="N")] = 8000,
     name: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None,
-    which: Annotated[
-        Literal["best", "last"] | None, tyro.conf.arg(metavar="{best,last}", help_behavior_hint="")
-    ] = None,
-    target: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None,
-    problem: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None,
+    which: Which = None,
+    target: Target = None,
+    problem: OwnProblem = None,
     input: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SPEC ...", help_behavior_hint="")] = (),
     workers: Annotated[int, tyro.conf.arg(metavar="N")] = 1,
     threads: Annotated[int, tyro.conf.arg(metavar="N")] = 1,
@@ -42,21 +41,15 @@ def serve(
 
     The server speaks the Open Inference Protocol v2, as KServe, Triton and MLServer do: their clients work, and send
     the ray as one more input. GET /docs explains all routes. If the environment variable HYPERFRONT_API_KEY is set,
-    requests must carry it (Authorization: Bearer KEY). Ctrl-C or SIGTERM lets the requests that are there finish.
-
-    Examples:
+    requests must carry it (Authorization: Bearer KEY). Ctrl-C or SIGTERM lets open requests finish. Examples:
         hyperfront serve runs/demo
         hyperfront serve runs/mm --host 0.0.0.0 --workers 4
         hyperfront serve model.safetensors --target mine:Net --input x:FP32:3,64,64
 
     Args:
-        run: Run folder or checkpoint file.
         host: Address to listen on; 0.0.0.0 is all of them.
         port: Port to listen on.
         name: Name of the model in the routes; by default that of the folder or file.
-        which: The checkpoint: by default the best, or the last where nothing was selected.
-        target: "package.module:factory" of a module of your own; built-in problems need none.
-        problem: "package.module:factory" of a problem of your own, to read the inputs from; built-in ones need none.
         input: What the module takes, if there is no problem: NAME:DATATYPE:SIZES of one row, -1 for a free size.
         workers: Processes that share the port, each with a model and a cache.
         threads: CPU threads of each worker for predictions.
@@ -96,4 +89,5 @@ def serve(
             seconds=timeout,
         ),
     )
-    serve(plan, host=host, port=port, workers=workers, grace=grace)
+    with asks_for_options():
+        serve(plan, host=host, port=port, workers=workers, grace=grace)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import torch
 import tyro
 
-from hyperfront.cli.arguments import Arguments, choose_device, parse
+from hyperfront.cli.arguments import Arguments, DataFolder, Device, Engine, Folder, Number, Preset, choose_device, parse
 from hyperfront.cli.output import console, draw, free_folder, list_files, show_front
 from hyperfront.errors import HyperfrontError
 from hyperfront.experiments import measure
@@ -26,20 +26,30 @@ from hyperfront.solvers.names import make_solver
 from hyperfront.training import Progress, fit
 from hyperfront.training.step import Step
 
-_PROBLEMS = "\n".join(f"{name}: {known.summary}" for name, known in PROBLEMS.items())
-_FROM_RECIPE = "(from the preset)"
-Number = Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint=_FROM_RECIPE)]
-Real = Annotated[float | None, tyro.conf.arg(metavar="X", help_behavior_hint=_FROM_RECIPE)]
+_PROBLEMS = "\n".join(
+    f"{name}: {known.summary}" + (f"; arguments: {known.arguments}" if known.arguments else "")
+    for name, known in PROBLEMS.items()
+)
+_SOLVER = (
+    "How losses are weighed. The ray fixes the point of the front where the r_j l_j are equal (epo, tchebycheff, "
+    "stch), or the direction of the losses (pbi, cosmos, pmtl, hvmax), or it is the loss weights (ls), or nothing "
+    "(mgda)."
+)
+_SOLVER_ARGUMENTS = (
+    "Arguments of the solver, such as temperature=0.02 (stch), penalty=5 (pbi), weight=5 (cosmos), cosine=5 (hvmax) or "
+    "tolerance=1e-4 (epo)."
+)
+Real = Annotated[float | None, tyro.conf.arg(metavar="X", help_behavior_hint="(from the preset)")]
 
 
 def train(
     problem: Annotated[str, tyro.conf.arg(metavar="PROBLEM", help=f"What to train on:\n{_PROBLEMS}")],
     /,
     *,
-    preset: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="(the first)")] = None,
-    solver: Annotated[str, tyro.conf.arg(metavar="NAME")] = "epo",
+    preset: Preset = None,
+    solver: Annotated[str, tyro.conf.arg(metavar="NAME", help=_SOLVER)] = "epo",
     arguments: Arguments = (),
-    solver_arguments: Arguments = (),
+    solver_arguments: Annotated[Arguments, tyro.conf.arg(help=_SOLVER_ARGUMENTS)] = (),
     epochs: Number = None,
     batch_size: Number = None,
     rays_per_step: Number = None,
@@ -48,10 +58,10 @@ def train(
     hidden: Number = None,
     rays: Number = None,
     seed: int = 0,
-    device: Annotated[str, tyro.conf.arg(metavar="NAME")] = "auto",
-    data_dir: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")] = None,
-    out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")] = None,
-    engine: Annotated[str, tyro.conf.arg(metavar="NAME")] = "auto",
+    device: Device = "auto",
+    data_dir: DataFolder = None,
+    out: Folder = None,
+    engine: Engine = "auto",
     result: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None,
     resume: bool = False,
     dry_run: bool = False,
@@ -68,13 +78,7 @@ def train(
         hyperfront train fonseca --solver ls --out runs/ls --resume
 
     Args:
-        preset: Where settings that are not given come from.
-        solver: How losses are weighed. The ray fixes the point of the front where the r_j l_j are equal (epo,
-            tchebycheff, stch), or the direction of the losses (pbi, cosmos, pmtl, hvmax), or it is the loss weights
-            (ls), or nothing (mgda).
         arguments: Arguments of the problem, such as variables=2 or m=4.
-        solver_arguments: Arguments of the solver, such as temperature=0.02 (stch), penalty=5 (pbi), weight=5 (cosmos),
-            cosine=5 (hvmax) or tolerance=1e-4 (epo).
         epochs: Passes over the data; for a problem without data, 100 steps each.
         batch_size: Rows of each step, split among its rays.
         rays_per_step: Rays drawn for each step.
@@ -83,10 +87,7 @@ def train(
         hidden: Width of the hypernetwork.
         rays: Rays to evaluate at.
         seed: Seed of everything random.
-        device: cpu, cuda, or auto: a GPU for problems with data, if there is one.
-        data_dir: Folder with the data; by default HYPERFRONT_DATA, else they are fetched into a cache.
         out: Run folder; by default a new one below runs/.
-        engine: How steps are run: eager, compiled, graph (a CUDA graph), or auto.
         result: Evaluate the test data, once, and write a small file with all that was reached.
         resume: Continue the run in --out where it stopped.
         dry_run: Print settings, sizes and the time to expect, and stop.
@@ -155,13 +156,10 @@ def report(run: Run, problem: Any, *, seconds: float) -> None:
         return
     console.print(f"\ntrained in {seconds:.1f} s\n")
     show_front(run.front, problem)
-    statuses: dict[str, int] = {}
-    for record in run.history:
-        for kind, count in record["status"].items():
-            statuses[kind] = statuses.get(kind, 0) + count
-    console.print(f"{'solver':<28}" + ", ".join(f"{kind.replace('_', ' ')} {n:,}" for kind, n in statuses.items()))
+    console.print(f"{'solver':<28}" + ", ".join(f"{kind.replace('_', ' ')} {n:,}" for kind, n in run.status.items()))
     draw(run.front, run.folder)
     list_files(run.folder)
+    console.print(f"\nOn a page: [bold]hyperfront explore {run.folder.path}[/bold]")
 
 
 def _dry_run(recipe: Recipe, model: ParetoModel, problem: Problem, solver: Solver) -> None:

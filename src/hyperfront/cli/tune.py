@@ -9,7 +9,18 @@ from typing import Annotated, Any
 import torch
 import tyro
 
-from hyperfront.cli.arguments import Arguments, choose_device, parse, value
+from hyperfront.cli.arguments import (
+    Arguments,
+    DataFolder,
+    Device,
+    Engine,
+    Folder,
+    Number,
+    Preset,
+    choose_device,
+    parse,
+    value,
+)
 from hyperfront.cli.output import console
 from hyperfront.errors import HyperfrontError
 from hyperfront.experiments.methods import Plan, family
@@ -19,8 +30,11 @@ from hyperfront.preferences import rays as laid_out
 from hyperfront.problems import PROBLEMS, build, entry, recipe
 from hyperfront.training import Progress
 
-Folder = Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")]
-Number = Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(from the preset)")]
+_SEARCH = (
+    "What to search: NAME=LOW..HIGH on a logarithmic scale, or NAME=VALUE,VALUE,...; names are settings of a preset "
+    "(lr, batch_size, epochs, warmup, schedule, alpha, rays_per_step) or options of the hypernetwork (hidden). If all "
+    "are lists, the whole grid is tried. By default lr=1e-4..1e-2."
+)
 
 
 def tune(
@@ -28,17 +42,19 @@ def tune(
     /,
     *,
     method: Annotated[str, tyro.conf.arg(metavar="NAME")] = "phn-epo",
-    search: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUES ...", help_behavior_hint="")] = (),
+    search: Annotated[
+        tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUES ...", help=_SEARCH, help_behavior_hint="")
+    ] = (),
     trials: Annotated[int, tyro.conf.arg(metavar="N")] = 20,
     rays: Annotated[int, tyro.conf.arg(metavar="N")] = 5,
-    preset: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="(the first)")] = None,
+    preset: Preset = None,
     arguments: Arguments = (),
     epochs: Number = None,
     validate_every: Number = None,
     seed: int = 0,
-    device: Annotated[str, tyro.conf.arg(metavar="NAME")] = "auto",
-    engine: Annotated[str, tyro.conf.arg(metavar="NAME")] = "auto",
-    data_dir: Folder = None,
+    device: Device = "auto",
+    engine: Engine = "auto",
+    data_dir: DataFolder = None,
     out: Folder = None,
     storage: Annotated[str | None, tyro.conf.arg(metavar="URL", help_behavior_hint="")] = None,
 ) -> None:
@@ -54,19 +70,12 @@ def tune(
 
     Args:
         method: phn-SOLVER or SOLVER, such as phn-epo, ls or pmtl; cpmtl takes what was found for ls.
-        search: What to search: NAME=LOW..HIGH on a logarithmic scale, or NAME=VALUE,VALUE,...; names are settings of a
-            preset (lr, batch_size, epochs, warmup, schedule, alpha, rays_per_step) or options of the hypernetwork
-            (hidden). If all are lists, the whole grid is tried. By default lr=1e-4..1e-2.
         trials: Trials in all, with those that were pruned and those of earlier calls.
         rays: Rays at which the hypervolume is measured, or that PMTL divides the loss space by.
-        preset: Where settings that are not searched come from.
         arguments: Arguments of the problem, such as variables=2 or rows=2000.
         epochs: Passes over the data.
         validate_every: Epochs between validations, at which trials can be pruned.
         seed: Seed of all trials, and of the search.
-        device: cpu, cuda, or auto: a GPU for problems with data, if there is one.
-        engine: How steps are run: eager, compiled, graph (a CUDA graph), or auto.
-        data_dir: Folder with the data; by default HYPERFRONT_DATA, else they are fetched into a cache.
         out: Where METHOD.json goes; by default runs/tune-PROBLEM-PRESET.
         storage: Data base for the trials, as optuna names it; by default SQLite in the folder of --out.
     """

@@ -58,5 +58,5 @@ def missing(file: DataFile, folder: Path) -> DataError:
         f"the data file {file.name} is missing",
         got=f"the folder {folder} without it" if folder.is_dir() else f"no folder {folder}",
         expected=" or ".join(f"{folder / form.name} with SHA-256 {form.sha256}" for form in file.forms),
-        fix=f"{command}{file.instruction} and put it there",
+        fix=f"{command}{file.instruction}. Its place is the one expected",
     )

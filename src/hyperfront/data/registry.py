@@ -70,7 +70,7 @@ _DEFAULT = (
 _NYUV2 = (
     "download nyu_depth_v2_labeled.mat and splits.mat from https://cs.nyu.edu/~fergus/datasets/nyu_depth_v2.html, put "
     "classMapping40.mat of the code of Gupta et al. (2014, 'Learning rich features from RGB-D images') beside them, "
-    "and run hyperfront data prepare nyuv2 nyu_depth_v2_labeled.mat"
+    "and run hyperfront data prepare nyuv2 nyu_depth_v2_labeled.mat --out DATA_FOLDER"
 )
 
 DATASETS: dict[str, Dataset] = {

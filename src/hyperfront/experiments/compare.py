@@ -58,7 +58,7 @@ def _finished(file: Path, plan: Plan, method: str, problem: Problem) -> Result:
             f"the folder holds a result of {method} with other settings",
             got="; ".join(f"{key} = {wanted.get(key)}" for key in different),
             expected="; ".join(f"{key} = {stored.get(key)}" for key in different),
-            fix="the same settings, or another folder",
+            fix="the same settings, or another folder (--out)",
         )
     return found
 

@@ -91,10 +91,6 @@ def measure(
         "val": run.front,
         "test": evaluate(run.model, problem.test, run.front.rays, batch_size=settings["batch_size"]),
     }
-    status: dict[str, int] = {}
-    for record in run.history:
-        for kind, count in record["status"].items():
-            status[kind] = status.get(kind, 0) + count
     times = {"training": sum(record["seconds"] for record in run.history)}
     times |= seconds if isinstance(seconds, Mapping) else {"total": seconds}
     summary = {"cpmtl": _without_rays, "single": _ideal}.get(family, _summary)
@@ -111,7 +107,7 @@ def measure(
         convention=run.front.convention,
         rays=[] if family == "cpmtl" else [_rounded(ray) for ray in run.front.rays.tolist()],
         fronts={name: summary(front) for name, front in fronts.items()},
-        status=status,
+        status=run.status,
         environment=environment(run.model.device),
         family=family,
     )

@@ -1,4 +1,4 @@
-"""Small operations that dominate a step, each with a plain PyTorch twin; on a GPU they are programs of their own."""
+"""Small operations that dominate a step, each with a plain PyTorch twin; on a GPU they are Triton or CUDA C."""
 
 from __future__ import annotations
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from contextvars import ContextVar
 from typing import NamedTuple
 
 from torch import Tensor
 
-_on = False
+_ON: ContextVar[bool] = ContextVar("outer gradients", default=False)
 
 
 class Outer(NamedTuple):
@@ -26,16 +27,15 @@ class Outer(NamedTuple):
 @contextlib.contextmanager
 def outer_gradients() -> Iterator[None]:
     """Within, whoever takes a step promises to ask for :func:`handed_over` gradients."""
-    global _on
-    before, _on = _on, True
+    token = _ON.set(True)
     try:
         yield
     finally:
-        _on = before
+        _ON.reset(token)
 
 
 def handing_over() -> bool:
-    return _on
+    return _ON.get()
 
 
 def hand_over(weight: Tensor, bias: Tensor, g: Tensor, x: Tensor) -> None:

@@ -207,14 +207,14 @@ def _presets(best: Recipe) -> dict[str, Recipe]:
 
 
 adult, default, bank = (partial(make, name) for name in DATA_SETS)
+_ARGUMENTS = "gap=probability|logit"
 ENTRIES: dict[str, Entry] = {
     "adult": Entry(
         adult,
-        "income of people in a census, fair by sex; arguments: gap=probability|logit",
+        "income of people in a census, fair by sex",
         _presets(_full(32_559, 1000)),
+        _ARGUMENTS,
     ),
-    "default": Entry(
-        default, "credit card defaults, fair by sex; arguments: gap=probability|logit", _presets(_full(21_600, 600))
-    ),
-    "bank": Entry(bank, "success of calls by a bank, fair by age; arguments: gap=probability|logit", _presets(SMALL)),
+    "default": Entry(default, "credit card defaults, fair by sex", _presets(_full(21_600, 600)), _ARGUMENTS),
+    "bank": Entry(bank, "success of calls by a bank, fair by age", _presets(SMALL), _ARGUMENTS),
 }

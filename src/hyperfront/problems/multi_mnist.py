@@ -141,9 +141,9 @@ PRESETS = {
     for size, (matrices, chunks) in RESNET.items()
 }
 
-_ARGUMENTS = "arguments: split=clean|paper target=lenet|resnet18 relu=true shift=2 turn=0 zoom=0 rows=108000"
+_ARGUMENTS = "split=clean|paper target=lenet|resnet18 relu=true shift=2 turn=0 zoom=0 rows=108000"
 ENTRIES = {
-    name: Entry(partial(multi_mnist, name), f"{what}; {_ARGUMENTS}", PRESETS)
+    name: Entry(partial(multi_mnist, name), what, PRESETS, _ARGUMENTS)
     for name, what in {
         "multi-mnist": "two digits in one image",
         "multi-fashion": "two items of clothing in one image",

@@ -179,8 +179,7 @@ SMALL = {"hidden": 9, "batching": "loop"}  # the images of one ray keep a GPU bu
 ENTRIES = {
     "nyuv2": Entry(
         nyuv2,
-        "segmentation and depth of indoor images, ENet; arguments: split=paper|official size=288x384|144x192|72x96 "
-        "augment=1|0 rows=1449",
+        "segmentation and depth of indoor images, ENet",
         {
             "quick": Recipe(
                 epochs=7,
@@ -209,5 +208,6 @@ ENTRIES = {
             ),
             "best": Recipe(epochs=240, batch_size=16, warmup=200, align=True, validate_every=20, model=SMALL),
         },
+        "split=paper|official size=288x384|144x192|72x96 augment=1|0 rows=1449",
     )
 }

@@ -61,3 +61,5 @@ class Entry:
     make: Callable[..., Problem]
     summary: str
     presets: Mapping[str, Recipe]
+    arguments: str = ""
+    """Those of ``make``, with their values, the first one by default."""

@@ -153,7 +153,7 @@ PAPER = Recipe(
 ENTRIES: dict[str, Entry] = {
     "sarcos": Entry(
         sarcos,
-        "torques of a robot arm, 7 objectives; arguments: split=blocks|paper inputs=standardised|raw",
+        "torques of a robot arm, 7 objectives",
         {
             "quick": QUICK,
             "smoke": replace(
@@ -168,5 +168,6 @@ ENTRIES: dict[str, Entry] = {
             "paper": PAPER,
             "best": replace(QUICK, epochs=600, align=True, validate_every=20, model={"hidden": 50}),
         },
+        "split=blocks|paper inputs=standardised|raw",
     )
 }

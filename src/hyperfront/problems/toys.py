@@ -234,15 +234,16 @@ def _at_least(value: int, least: int, name: str = "variables") -> None:
 
 TOY = Recipe(rays_per_step=16, separate={"lr": 1e-2})
 ENTRIES = {
-    "fonseca": Entry(fonseca, "two Gaussian wells, concave front; arguments: variables=100", {"best": TOY}),
-    "vlmop2": Entry(vlmop2, "the same in the box [-2, 2]^d; arguments: variables=2", {"best": TOY}),
-    "zdt1": Entry(zdt1, "convex front; arguments: variables=30", {"best": TOY}),
-    "zdt2": Entry(zdt2, "concave front; arguments: variables=30", {"best": TOY}),
-    "zdt3": Entry(zdt3, "front in five pieces; arguments: variables=30", {"best": TOY}),
+    "fonseca": Entry(fonseca, "two Gaussian wells, concave front", {"best": TOY}, "variables=100"),
+    "vlmop2": Entry(vlmop2, "the same in the box [-2, 2]^d", {"best": TOY}, "variables=2"),
+    "zdt1": Entry(zdt1, "convex front", {"best": TOY}, "variables=30"),
+    "zdt2": Entry(zdt2, "concave front", {"best": TOY}, "variables=30"),
+    "zdt3": Entry(zdt3, "front in five pieces", {"best": TOY}, "variables=30"),
     "dtlz2": Entry(
         dtlz2,
-        "the unit sphere, any number of objectives; arguments: m=3 distance_variables=10",
+        "the unit sphere, any number of objectives",
         {"best": Recipe(epochs=60, rays_per_step=64, alpha=1.0, evaluation_rays=45, separate={"lr": 1e-2})},
+        "m=3 distance_variables=10",
     ),
     "problem2": Entry(problem2, "Problem 2 of Evtushenko & Posypkin, concave front", {"best": TOY}),
 }

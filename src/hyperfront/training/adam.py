@@ -1,4 +1,4 @@
-"""Adam as PyTorch has it, with one launch on a GPU for all parameters, and one for gradients that come as factors.
+"""Adam as PyTorch has it, on a GPU in one launch for gradients that are tensors and one for those that are factors.
 
 PyTorch's fused kernel gives each thread block 65,536 numbers, so that the three million of a small hypernetwork occupy
 a third of a large GPU.

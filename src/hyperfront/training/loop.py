@@ -116,6 +116,9 @@ def fit(
         )
     if problem.has_data and "val" in problem.sources and problem.reference is None:
         warnings.warn("without a reference point there is no hypervolume: the last weights are kept", stacklevel=2)
+    if align:  # said now, not after the last epoch
+        alignment.check_convention(solver.convention)
+        problem.split("val")
     rays = layout(validation_rays, model.m, model.objectives)
     model.to(device or model.device)
     model.record = {

@@ -16,7 +16,7 @@ from hyperfront.errors import CheckpointError
 from hyperfront.kernels.outer import outer_gradients
 from hyperfront.model import ParetoModel
 from hyperfront.runs import model_tensors
-from hyperfront.solvers import Stateful
+from hyperfront.solvers import Stateful, Status
 from hyperfront.training.adam import Adam
 from hyperfront.training.step import Step, StepResult
 
@@ -33,8 +33,8 @@ class Position:
     """Validations since then."""
     sums: Tensor = field(default_factory=lambda: torch.zeros(0))
     """Losses added up over the epoch so far, ``[m]``."""
-    statuses: Tensor = field(default_factory=lambda: torch.zeros(5, dtype=torch.long))
-    """How many rays of the epoch were solved how, ``[5]``."""
+    statuses: Tensor = field(default_factory=lambda: torch.zeros(len(Status), dtype=torch.long))
+    """How many rays of the epoch were solved how, one count for each :class:`Status`."""
 
     def begin(self, epoch: int) -> int:
         """Move to the start of ``epoch``."""

@@ -30,8 +30,6 @@ from hyperfront.target import Network
 
 FLOOR = 1e-8
 """A loss below this share of its running mean is lifted to it, where the solver needs positive losses."""
-
-
 MEMORY = 0.01
 """The share of a step in that mean."""
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from hyperfront.kernels.gpu import conv
 from hyperfront.kernels.gpu.cuda_source import available
-from hyperfront.kernels.gpu.rays import merged
+from hyperfront.kernels.gpu.rays import merged, merged_unless_shared, vmap_gradients
 
 
 def pays(x: Tensor, weight: Tensor) -> bool:
@@ -48,9 +48,7 @@ class _ConvReluPool(torch.autograd.Function):
     def vmap(info: Any, dims: tuple, x: Tensor, weight: Tensor, bias: Tensor) -> tuple:
         count = info.batch_size
         weight, bias = merged(weight, dims[1], count), merged(bias, dims[2], count)
-        if dims[0] is not None or len(x) > 1:
-            x = merged(x, dims[0], count)
-        found = _ConvReluPool.apply(x, weight, bias)
+        found = _ConvReluPool.apply(merged_unless_shared(x, dims[0], count), weight, bias)
         return tuple(tensor.unflatten(0, (count, -1)) for tensor in found), (0, 0)
 
 
@@ -75,12 +73,5 @@ class _Gradient(torch.autograd.Function):
         raise NotImplementedError("conv_relu_pool has no second derivative")
 
     @staticmethod
-    def vmap(info: Any, dims: tuple, g: Tensor, x: Tensor, weight: Tensor, phase: Tensor, wants_x: bool) -> tuple:
-        count, out = info.batch_size, ((0 if wants_x else None), 0, 0)
-        if dims[1:4] == (None, None, None):  # several cotangents of the same networks
-            found = _Gradient.apply(g.movedim(dims[0], 0).flatten(0, 1), x, weight, phase, wants_x)
-            return tuple(None if part is None else part.unflatten(0, (count, -1)) for part in found), out
-        given = list(zip((g, x, weight, phase), dims))
-        each = [[part if dim is None else part.select(dim, r) for part, dim in given] for r in range(count)]
-        found = zip(*(_Gradient.apply(*parts, wants_x) for parts in each))
-        return tuple(None if parts[0] is None else torch.stack(parts) for parts in found), out
+    def vmap(info: Any, dims: tuple, *args: Any) -> tuple:
+        return vmap_gradients(_Gradient.apply, info.batch_size, dims, *args)

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from hyperfront.kernels.gpu.rays import merged
+from hyperfront.kernels.gpu.rays import merged, merged_unless_shared
 
 
 @triton.jit
@@ -59,8 +59,8 @@ class _CrossEntropy(torch.autograd.Function):
     @staticmethod
     def vmap(info: Any, dims: tuple, logits: Tensor, labels: Tensor) -> tuple:
         count = info.batch_size
-        labels = merged(labels, dims[1], count) if dims[1] is not None or len(labels) > 1 else labels
-        loss, slope = _CrossEntropy.apply(merged(logits, dims[0], count), labels)
+        logits, labels = merged(logits, dims[0], count), merged_unless_shared(labels, dims[1], count)
+        loss, slope = _CrossEntropy.apply(logits, labels)
         return (loss.unflatten(0, (count, -1)), slope.unflatten(0, (count, -1))), (0, 0)
 
 

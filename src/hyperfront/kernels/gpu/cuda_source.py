@@ -33,6 +33,7 @@ def source(file: str, **sizes: int) -> str:
 
 
 def available() -> bool:
+    """Whether PyTorch has NVRTC, and the GPU the instructions."""
     return hasattr(torch.cuda, "_compile_kernel") and torch.cuda.get_device_capability() >= (8, 0)
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from hyperfront.kernels.gpu.cuda_source import available, launch, up
-from hyperfront.kernels.gpu.rays import merged
+from hyperfront.kernels.gpu.rays import merged, merged_unless_shared, vmap_gradients
 
 SMALL = 2**16
 """Weights of a layer up to which these kernels pay; more fill a GPU with the library's products."""
@@ -22,7 +22,14 @@ def pays(x: Tensor, weight: Tensor) -> bool:
     return available() and x.dtype == weight.dtype == torch.float32 and weight.numel() <= SMALL
 
 
+def linear_on_gpu(x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
+    """``F.linear(x, weight, bias)`` of ``x [M, K]``, with a ReLU behind it if asked for."""
+    return _Linear.apply(x[None], weight[None], bias[None], relu).squeeze(0)
+
+
 class _Linear(torch.autograd.Function):
+    """Everything has a leading dimension of rays; that of ``x`` may be 1."""
+
     @staticmethod
     def forward(x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
         x, weight, bias = x.contiguous(), weight.contiguous(), bias.contiguous()
@@ -51,8 +58,8 @@ class _Linear(torch.autograd.Function):
     def vmap(info: Any, dims: tuple, x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> tuple:
         count = info.batch_size
         weight, bias = merged(weight, dims[1], count), merged(bias, dims[2], count)
-        x = merged(x, dims[0], count) if dims[0] is not None or len(x) > 1 else x
-        return _Linear.apply(x, weight, bias, relu).unflatten(0, (count, -1)), 0
+        y = _Linear.apply(merged_unless_shared(x, dims[0], count), weight, bias, relu)
+        return y.unflatten(0, (count, -1)), 0
 
 
 class _Gradient(torch.autograd.Function):
@@ -83,17 +90,5 @@ class _Gradient(torch.autograd.Function):
         raise NotImplementedError("the fused linear layer has no second derivative")
 
     @staticmethod
-    def vmap(info: Any, dims: tuple, g: Tensor, x: Tensor, weight: Tensor, y: Tensor, *options: Any) -> tuple:
-        count, out = info.batch_size, ((0 if options[1] else None), 0, 0)
-        if dims[1:4] == (None, None, None):  # several cotangents of the same networks
-            found = _Gradient.apply(g.movedim(dims[0], 0).flatten(0, 1), x, weight, y, *options)
-            return tuple(None if part is None else part.unflatten(0, (count, -1)) for part in found), out
-        given = list(zip((g, x, weight, y), dims))
-        each = [[part if dim is None else part.select(dim, r) for part, dim in given] for r in range(count)]
-        found = zip(*(_Gradient.apply(*parts, *options) for parts in each))
-        return tuple(None if parts[0] is None else torch.stack(parts) for parts in found), out
-
-
-def linear_on_gpu(x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
-    """``F.linear(x, weight, bias)`` of ``x [M, K]``, with a ReLU behind it if asked for."""
-    return _Linear.apply(x[None], weight[None], bias[None], relu).squeeze(0)
+    def vmap(info: Any, dims: tuple, *args: Any) -> tuple:
+        return vmap_gradients(_Gradient.apply, info.batch_size, dims, *args)

@@ -10,7 +10,7 @@ from torch import Tensor
 from hyperfront.kernels.gpu.cuda_source import launch
 
 AT_ONCE = 4  # layers of one launch
-BLOCKS = 3168
+BLOCKS = 3168  # 24 for each of the 132 processors of an H200
 
 
 def outer_adam_on_gpu(
