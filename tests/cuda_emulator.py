@@ -51,7 +51,7 @@ def compiled(file: str, **sizes: int) -> ctypes.CDLL:
     return ctypes.CDLL(f"{stem}.so")
 
 
-def kernel(file: str, name: str, device: int, **sizes: int) -> Callable[..., None]:
+def kernel(file: str, name: str, device: torch.device, **sizes: int) -> Callable[..., None]:
     """Stands in for ``cuda_source._kernel``."""
     run = getattr(compiled(file, **sizes), f"run_{name}")
 
@@ -73,5 +73,4 @@ def emulated(monkeypatch: pytest.MonkeyPatch) -> None:
     if not torch.cuda.is_available():
         monkeypatch.setattr(cuda_source, "_kernel", kernel)
         for module in (conv_relu_pool, linear, hypernet):
-            monkeypatch.setattr(module, "available", lambda: True)
-        monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+            monkeypatch.setattr(module, "available", lambda device: True)

@@ -62,6 +62,7 @@ def train(
     data_dir: DataFolder = None,
     out: Folder = None,
     engine: Engine = "auto",
+    tf32: bool = False,
     result: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None,
     resume: bool = False,
     dry_run: bool = False,
@@ -88,6 +89,7 @@ def train(
         rays: Rays to evaluate at.
         seed: Seed of everything random.
         out: Run folder; by default a new one below runs/.
+        tf32: Let a GPU round the factors of products to TF32, which is faster.
         result: Evaluate the test data, once, and write a small file with all that was reached.
         resume: Continue the run in --out where it stopped.
         dry_run: Print settings, sizes and the time to expect, and stop.
@@ -111,6 +113,7 @@ def train(
         raise HyperfrontError("the folder already holds a run", got=out, fix="add --resume, or choose another --out")
     built = build(name, **settings.arguments, **({} if data_dir is None else {"data_dir": data_dir}))
     folder = RunFolder(out or free_folder(Path("runs") / f"{name}-{solver}"))
+    torch.set_float32_matmul_precision("high" if tf32 else "highest")
     torch.set_num_threads(1)  # tensors this small gain nothing from more, and lose much on a busy machine
 
     torch.manual_seed(seed)

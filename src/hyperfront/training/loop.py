@@ -134,6 +134,7 @@ def fit(
         **{key: value for key, value in describe(settings).items() if key not in ("name", "checkpoint_every")},
         "solver": describe(solver),
         "preferences": describe(preferences),
+        "align": align,
         "reference": describe(problem.reference),
         "steps_per_epoch": steps,
         "validation_rays": describe(rays),

@@ -59,6 +59,7 @@ def environment(device: torch.device) -> dict[str, Any]:
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or "cpu",
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
+        "products": torch.get_float32_matmul_precision(),
         "git": _git(),
     }
 

@@ -16,7 +16,7 @@ def pays(x: Tensor, weight: Tensor) -> bool:
     """Whether there is a kernel for these tensors, under vmap too."""
     square = weight.shape[-1] == weight.shape[-2]
     shape = conv.Shape.of((x.shape[-2], x.shape[-1]), weight)
-    return available() and x.dtype == weight.dtype == torch.float32 and square and shape.fits()
+    return available(x.device) and x.dtype == weight.dtype == torch.float32 and square and shape.fits()
 
 
 def conv_relu_pool_on_gpu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ def fits(rays: Tensor, layers: tuple[Tensor, ...]) -> bool:
     """Whether rays, on which no gradient depends, and features are few enough."""
     plain = not rays.requires_grad and all(tensor.dtype == torch.float32 for tensor in (rays, *layers))
     R, m, H = *rays.shape, len(layers[1])
-    return available() and plain and m <= 32 and R <= 16 and H <= 128 and 32 * R * H + 64 <= SHARED
+    return available(rays.device) and plain and m <= 32 and R <= 16 and H <= 128 and 32 * R * H + 64 <= SHARED
 
 
 def mlp_on_gpu(rays: Tensor, encode: bool, *layers: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ SMALL = 2**16
 
 def pays(x: Tensor, weight: Tensor) -> bool:
     """Whether there is a kernel for these tensors, and the layer is small."""
-    return available() and x.dtype == weight.dtype == torch.float32 and weight.numel() <= SMALL
+    return available(x.device) and x.dtype == weight.dtype == torch.float32 and weight.numel() <= SMALL
 
 
 def linear_on_gpu(x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:

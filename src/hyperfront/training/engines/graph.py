@@ -71,7 +71,7 @@ class Graph:
     # ---- an epoch --------------------------------------------------------------------------------------------
 
     def run(self, epoch: int, goes_on: Callable[[], bool]) -> None:
-        """Train for (the rest of) one epoch, or until ``goes_on``, asked after every step, says no."""
+        """Train for (the rest of) one epoch, or until ``goes_on``, asked once for every step of a graph, says no."""
         position = self.state.position
         first = position.step
         before = copy.deepcopy(self.state.schedule.state_dict())
