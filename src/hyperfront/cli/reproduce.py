@@ -10,8 +10,10 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
+from hyperfront.cli.arguments import choose_device
 from hyperfront.cli.output import console
 from hyperfront.errors import HyperfrontError
+from hyperfront.problems import build
 
 Folder = Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")]
 Items = Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="ITEM ...", help_behavior_hint="")]
@@ -59,6 +61,7 @@ def reproduce(
     if seeds is not None and seeds < 1:
         raise HyperfrontError("no seeds", got=seeds, expected="one at least")
     names = [*ITEMS] if "all" in items else [key(name) for name in items]
+    choose_device(device, build("fonseca"))
     torch.set_num_threads(1)
     workshop = Workshop(
         out, preset, seeds=seeds, device=device, data_dir=data_dir, runs=runs, progress=True, notify=_tell
@@ -95,13 +98,24 @@ def _show(finding: Any, folder: Path) -> None:
 
 def _list(out: Path) -> None:
     from hyperfront.paper.items import ITEMS
-    from hyperfront.paper.workshop import PRESETS
+    from hyperfront.paper.workshop import PRESETS, Workshop
 
+    workshops = [Workshop(out, preset, train=False) for preset in PRESETS]
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     for name in ("item", "what it shows", "full", "smoke"):
         table.add_column(name, no_wrap=name != "what it shows")
     for name, item in ITEMS.items():
-        done = ["done" if (out / preset / name / "data.json").exists() else "" for preset in PRESETS]
-        table.add_row(name, item.what, *done)
+        table.add_row(name, item.what, *(_state(name, item, workshop) for workshop in workshops))
     console.print(table)
-    console.print(f"\nfinished in {out}; `hyperfront reproduce ITEM --preset smoke|full` makes one", style="dim")
+    console.print(
+        f"\nof the runs of each item, how many have a result in {out}; `hyperfront reproduce ITEM --preset smoke|full` "
+        "makes the others",
+        style="dim",
+    )
+
+
+def _state(name: str, item: Any, workshop: Any) -> str:
+    if (workshop.out / workshop.preset / name / "data.json").exists():
+        return "done"
+    counts = [workshop.finished(study) for study in item.studies]
+    return f"{sum(done for done, _ in counts)} of {sum(total for _, total in counts)}" if counts else "-"

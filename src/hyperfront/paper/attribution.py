@@ -47,22 +47,33 @@ def attribution(workshop: Workshop, study: str) -> Finding:
         return Finding(missing=[f"{study}: attributions of phn-epo"])
     columns = (
         "ray",
-        "share at the top left, left class",
-        "share at the top left, right class",
-        "left / right accuracy",
+        "to the left class",
+        "top left",
+        "to the right class",
+        "top left",
+        "left accuracy",
+        "right accuracy",
     )
-    rows, shares = [], look["shares"]
-    for ray, (left, right), accuracy in zip(RAYS, shares, look["accuracies"]):
-        cells = f"{left:.2f}", f"{right:.2f}", " / ".join(f"{value:.2f}" for value in accuracy)
-        rows.append((f"({ray[0]:g}, {ray[1]:g})", *cells))
-    title = f"Share of the positive attribution above the diagonal, {look['images']} test images, first seed"
-    whole = [f"{values[0]:.2f}" for values in look["mass"]]
-    text = "the ray moves the attribution: the left class has more of it at the first ray than at the last"
-    claim = Claim(text, look["mass"][0][0] > look["mass"][2][0], f"{whole[0]} against {whole[2]} of probability")
+    rows = []
+    for ray, mass, shares, accuracies in zip(RAYS, look["mass"], look["shares"], look["accuracies"]):
+        cells = [value for pair in zip(mass, shares) for value in pair] + accuracies
+        rows.append((f"({ray[0]:g}, {ray[1]:g})", *(f"{value:.2f}" for value in cells)))
+    title = (
+        f"What is attributed to the classes of {look['images']} test images, and which share of it above the diagonal"
+    )
+    first, last = (look["mass"][place] for place in (0, 2))
+    claims = [
+        Claim(
+            f"the ray moves the attribution to the {side} class",
+            moved,
+            f"{first[k]:.2f} at the first, {last[k]:.2f} at the last ray",
+        )
+        for k, (side, moved) in enumerate((("left", first[0] > last[0]), ("right", last[1] > first[1])))
+    ]
     return Finding(
         tables=[Table(title, columns, rows)],
         figure=_figure(look),
-        claims=[claim],
+        claims=claims,
         numbers={key: look[key] for key in ("shares", "accuracies", "mass", "labels")},
         environments=[dict(result.environment) for result in results],
     )

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
 from hyperfront.experiments.result import Result
 from hyperfront.experiments.table import spread
+from hyperfront.paper.drawing import NAME_OF
 from hyperfront.paper.finding import Claim, Finding, Table, mean, shown
 from hyperfront.paper.looks import same_rays
 from hyperfront.paper.numbers import MINUTES, TABLE_6, Number, Numbers
-from hyperfront.paper.studies import PHN
+from hyperfront.paper.studies import MNIST, PHN
 from hyperfront.paper.workshop import Workshop
 
 COLUMNS = (
@@ -71,58 +72,46 @@ def compared(workshop: Workshop, sides: Sequence[Side], paper: Numbers) -> Findi
     """A table for each problem, and whether hypernetworks are above the baselines there."""
     finding = Finding()
     for side in sides:
-        methods = measured(workshop, side)
-        numbers, minutes = paper.get(side.problem, {}), MINUTES.get(side.problem, {})
-        rows = [row for method in methods for row in _rows(method, numbers, side.problem, minutes)]
-        absent = {
-            *workshop.study(side.phn).methods,
-            *(workshop.study(side.baselines).methods if side.baselines else ()),
-        }
-        absent -= {method.method for method in methods}
-        finding.missing.extend(f"{side.title}: {method}" for method in sorted(absent))
-        rows += [(name, *("missing" if c == "HV" else "" for c in COLUMNS[1:])) for name in sorted(absent)]
+        methods = {each.method: each for each in measured(workshop, side)}
+        wanted = [m for name in (side.baselines, side.phn) if name for m in workshop.study(name).methods]
+        rows = [row for method in wanted for row in _rows(side, method, methods.get(method), paper[side.problem])]
+        finding.missing.extend(f"{side.title}: {method}" for method in wanted if method not in methods)
         finding.tables.append(Table(side.title, COLUMNS, rows))
-        finding.claims.extend(_claims(side, methods))
-        finding.numbers[side.title] = {m.method: _document(m) for m in methods}
-        finding.environments.extend(dict(result.environment) for m in methods for result in m.results)
+        finding.claims.extend(_claims(side, [*methods.values()]))
+        finding.numbers[side.title] = {name: _document(each) for name, each in methods.items()}
+        finding.environments.extend(dict(result.environment) for each in methods.values() for result in each.results)
     return finding
 
 
-def _rows(method: Measured, paper: dict[str, Number] | Any, problem: str, minutes: Any) -> list[tuple[str, ...]]:
-    tests, said = [result.fronts["test"] for result in method.results], paper.get(method.method)
-    digits = 2 if problem.startswith("multi") else 3
-    seconds = mean([result.seconds["training"] for result in method.results])
-    alone = mean([result.seconds.get("one_by_one") for result in method.results])
+def _rows(side: Side, method: str, found: Measured | None, paper: Mapping[str, Number]) -> list[tuple[str, ...]]:
+    """A method beside the paper's numbers, and once more at the rays of the baselines."""
+    said, name = paper.get(method), NAME_OF[method]
+    digits = 2 if side.problem in MNIST else 3
+    number = shown(said.hypervolume if said else None, digits), shown(said.uniformity if said else None)
+    minutes = shown(MINUTES.get(side.problem, {}).get(method), 1)
+    if found is None:
+        return [(name, "", "", "missing", number[0], "", number[1], "", "", minutes, "")]
+    tests = [result.fronts["test"] for result in found.results]
     rows: list[tuple[str, ...]] = [
         (
-            method.method,
-            str(len(method.results[0].rays) or "-"),
+            name,
+            str(len(found.results[0].rays) or "-"),
             str(len(tests[0]["losses"])),
             spread([test["hypervolume"] for test in tests]),
-            shown(said.hypervolume if said else None, digits),
+            number[0],
             spread([test["uniformity"] for test in tests]),
-            shown(said.uniformity if said else None),
-            shown(seconds, 1),
-            shown(alone, 1),
-            shown(minutes.get(method.method), 1),
-            f"{method.results[0].parameters:,}",
+            number[1],
+            shown(mean([result.seconds["training"] for result in found.results]), 1),
+            shown(mean([result.seconds.get("one_by_one") for result in found.results]), 1),
+            minutes,
+            f"{found.results[0].parameters:,}",
         )
     ]
-    if method.same:
-        same = TABLE_6.get(problem, {}).get(method.method)
-        rays = str(len(method.same[0]["rays"]))
-        rows.append(
-            (
-                f"{method.method}, same rays",
-                rays,
-                rays,
-                spread([front["hypervolume"] for front in method.same]),
-                shown(same.hypervolume if same else None),
-                spread([front["uniformity"] for front in method.same]),
-                shown(same.uniformity if same else None),
-                *("" for _ in COLUMNS[7:]),
-            )
-        )
+    if found.same:
+        same, rays = TABLE_6[side.problem][method], str(len(found.same[0]["rays"]))
+        volume, uniform = (spread([front[key] for front in found.same]) for key in ("hypervolume", "uniformity"))
+        numbers = volume, shown(same.hypervolume), uniform, shown(same.uniformity)
+        rows.append((f"{name}, same rays", rays, rays, *numbers, *("" for _ in COLUMNS[7:])))
     return rows
 
 
@@ -135,17 +124,17 @@ def _claims(side: Side, methods: Sequence[Measured]) -> list[Claim]:
         best = max(baselines, key=lambda name: baselines[name])
         claims.append(
             Claim(
-                f"{side.title}: {ours.method} above every baseline in hypervolume on the same rays",
+                f"{side.title}: {NAME_OF[ours.method]} above every baseline in hypervolume on the same rays",
                 ours.at_same_rays > baselines[best],
-                f"{ours.at_same_rays:.3f} against {baselines[best]:.3f} of {best}",
+                f"{ours.at_same_rays:.3f} against {baselines[best]:.3f} of {NAME_OF[best]}",
             )
         )
         solver = ours.method.removeprefix("phn-")
         alone = mean([r.seconds.get("one_by_one") for m in methods if m.method == solver for r in m.results])
         if alone:
             seconds = fmean(result.seconds["training"] for result in ours.results)
-            text = f"{side.title}: {ours.method} takes less time than one model per ray with {solver}, one by one"
-            claims.append(Claim(text, seconds < alone, f"{seconds:,.1f} s against {alone:,.1f} s"))
+            what = f"{NAME_OF[ours.method]} takes less time than {NAME_OF[solver]} with one model per ray, one by one"
+            claims.append(Claim(f"{side.title}: {what}", seconds < alone, f"{seconds:,.1f} s against {alone:,.1f} s"))
     return claims
 
 
@@ -166,7 +155,7 @@ def at_same_rays(workshop: Workshop, sides: Sequence[Side]) -> Finding:
     for side in sides:
         few = _few(workshop, side)
         results = workshop.results(side.phn)
-        for method in PHN:
+        for method in workshop.study(side.phn).methods:
             group = [result for result in results if result.method == method]
             looks = [same_rays(workshop, side.phn, method, result.seed, few) for result in group]
             fronts, said = [look for look in looks if look], TABLE_6[side.problem][method]
@@ -177,7 +166,7 @@ def at_same_rays(workshop: Workshop, sides: Sequence[Side]) -> Finding:
             rows.append(
                 (
                     side.title,
-                    method,
+                    NAME_OF[method],
                     str(few),
                     spread([front["hypervolume"] for front in fronts]) if fronts else "missing",
                     shown(said.hypervolume),

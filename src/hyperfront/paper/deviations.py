@@ -144,7 +144,7 @@ def effects(workshop: Workshop) -> Finding:
                 cells = str(rays), str(len(group)), spread(volumes), spread(uniform)
                 rows.append(("rays", "multi-fashion-mnist", f"{rays} rays", *cells))
     finding.tables.append(Table("What deviations do to the numbers of PHN-EPO, test data", columns, rows))
-    finding.numbers["rows"] = rows
+    finding.numbers["effects"] = _in_words(rows)
     return finding
 
 
@@ -157,6 +157,23 @@ MEASURED = (
     ("splits", "nyuv2", {"random": "nyuv2-phn", "official": "split-official"}),
 )
 """Deviation, problem, and the study of each choice."""
+
+
+def _in_words(rows: Sequence[tuple[str, ...]]) -> dict[str, str]:
+    """What was measured of each deviation, in a line.
+
+    >>> rows = [("relu", "mnist", "with", "25", "3", "2.8", "0.9"), ("relu", "mnist", "without", "25", "3", "-", "0.8")]
+    >>> _in_words(rows)
+    {'relu': 'mnist: with: HV 2.8, uniformity 0.9; without: uniformity 0.8'}
+    """
+    effects: dict[str, dict[str, list[str]]] = {}
+    for name, problem, choice, _, _, volume, uniform in rows:
+        quality = [f"HV {volume}"] * (volume != "-") + [f"uniformity {uniform}"]
+        effects.setdefault(name, {}).setdefault(problem, []).append(f"{choice}: {', '.join(quality)}")
+    return {
+        name: ". ".join(f"{problem}: {'; '.join(choices)}" for problem, choices in problems.items())
+        for name, problems in effects.items()
+    }
 
 
 def _quality(results: Sequence[Result]) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from hyperfront.plots import BLUE, INK, MUTED, VERMILION
 from hyperfront.plots.static import COLOURS, STYLE
@@ -72,3 +73,18 @@ def scatter(axes: Axes, method: str, rays: Any, losses: Any) -> None:
     edge: dict[str, Any] = {"edgecolors": INK, "linewidths": 0.6} if filled else {"linewidths": 1.4}
     size = 12 if method == "cpmtl" else 34
     axes.scatter(*points.T, c=colours, marker=MARK_OF.get(method, "o"), s=size, zorder=4, **edge)
+
+
+def logarithmic(axes: Axes) -> None:
+    """A logarithmic axis to the right, with plain numbers at 1, 2 and 5 of every decade."""
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def absent(axes: Axes) -> None:
+    """A panel for which there is nothing to draw."""
+    axes.clear()
+    axes.axis("off")
+    axes.text(0.5, 0.5, "missing", ha="center", va="center", color=MUTED, transform=axes.transAxes)

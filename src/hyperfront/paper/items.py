@@ -38,6 +38,8 @@ class Item:
     """What it trains."""
     deviations: tuple[str, ...] = ()
     """Names in :data:`hyperfront.paper.deviations.DEVIATIONS`."""
+    trains: bool = True
+    """Whether its numbers come from training, so that those of a smoke test mean nothing."""
 
 
 TITLES = {
@@ -103,7 +105,7 @@ ITEMS: dict[str, Item] = {
         _of((TOY_1,)),
         ("generations",),
     ),
-    "figure-2": Item("the architecture, drawn from model.summary()", architecture),
+    "figure-2": Item("the architecture, drawn from model.summary()", architecture, trains=False),
     "figure-3": Item(
         "test losses of all methods on three Multi-MNIST sets, and the front of PHN-EPO over epochs",
         partial(losses_and_evolution, sides=IMAGES),
@@ -158,7 +160,7 @@ ITEMS: dict[str, Item] = {
         tuple(study for race in RACES_11 for study in (race.phn, race.pool)),
         ("time", "composites", "nyuv2"),
     ),
-    "figure-12": Item("what the hypervolume measures", illustration),
+    "figure-12": Item("what the hypervolume measures", illustration, trains=False),
     "table-1": Item(
         "three Multi-MNIST sets: all methods, five rays for baselines",
         partial(compared, sides=IMAGES, paper=numbers.TABLE_1),
@@ -183,7 +185,7 @@ ITEMS: dict[str, Item] = {
         _studies(MOTION),
         ("sarcos-rows", "sarcos-leak", *PROTOCOL),
     ),
-    "table-5": Item("rows of the fairness data", split_sizes, (), ("people-split",)),
+    "table-5": Item("rows of the fairness data", split_sizes, (), ("people-split",), trains=False),
     "table-6": Item(
         "hypernetworks at the rays of the baselines, all data sets",
         partial(at_same_rays, sides=SAME),

@@ -103,8 +103,9 @@ TABLE_6: Numbers = {
     "nyuv2": {"phn-ls": Number(3.494, 0.683), "phn-epo": Number(3.565, 0.701)},
     "sarcos": {"phn-ls": Number(0.693, -0.051), "phn-epo": Number(0.728, 0.190)},
 }
+_IMAGES = {"ls": 45, "cpmtl": 51, "pmtl": 85, "epo": 118, "phn-ls": 12, "phn-epo": 27}
 MINUTES: Mapping[str, Mapping[str, float]] = {
-    "multi-mnist": {"ls": 45, "cpmtl": 51, "pmtl": 85, "epo": 118, "phn-ls": 12, "phn-epo": 27},
+    **dict.fromkeys(TABLE_1, _IMAGES),
     "adult": {"ls": 9.0, "pmtl": 26.6, "epo": 15.5, "phn-ls": 1.1, "phn-epo": 1.8},
     "nyuv2": {"ls": 175.2, "pmtl": 287.4, "cpmtl": 213.0, "epo": 306.6, "phn-ls": 40.2, "phn-epo": 62.4},
     "sarcos": {"ls": 198, "epo": 600, "phn-ls": 12, "phn-epo": 48},

@@ -13,7 +13,7 @@ from matplotlib.colors import Normalize
 
 from hyperfront import metrics, plots
 from hyperfront.paper.comparisons import Side
-from hyperfront.paper.drawing import methods_legend, panels, ray_colours, scatter
+from hyperfront.paper.drawing import absent, methods_legend, panels, ray_colours, scatter
 from hyperfront.paper.finding import Finding, Table, shown
 from hyperfront.paper.looks import evolution, same_rays
 from hyperfront.paper.toys import inverse_rays
@@ -49,8 +49,10 @@ def losses_and_evolution(workshop: Workshop, sides: Sequence[Side]) -> Finding:
                 _over_epochs(figure, below, records)
                 rows += [(side.title, *_epoch(record)) for record in plots.spread(records, 5)]
                 finding.numbers[side.title] = records
-            for each in (above, below):
+            for each, there in ((above, results), (below, records)):
                 each.set(xlabel="left", ylabel="right")
+                if not there:
+                    absent(each)
         methods_legend(figure, [*dict.fromkeys(methods)], coloured=False)
     columns = ("problem", "epoch", "validation HV", "validation uniformity")
     finding.tables.append(Table("PHN-EPO over epochs, first seed", columns, rows))
@@ -86,6 +88,7 @@ def trade_offs(workshop: Workshop, studies: Sequence[str]) -> Finding:
             each.set_title(workshop.study(study).problem, fontsize=10)
             if not results:
                 finding.missing.append(f"{study}: phn-epo")
+                absent(each)
                 continue
             (result,) = results
             losses, rays = np.array(result.fronts["test"]["losses"]), np.array(result.rays)

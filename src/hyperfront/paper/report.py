@@ -45,7 +45,7 @@ class Section:
     def state(self) -> str:
         if self.preset is None:
             return "missing"
-        if self.preset == "smoke":
+        if self.preset == "smoke" and self.item.trains:
             return "smoke"
         return "partial" if self.finding.missing else "complete"
 
@@ -57,9 +57,11 @@ def collect(folder: Path, *, data_dir: Path | None = None) -> list[Section]:
 
 
 def _section(name: str, item: Item, workshops: dict[str, Workshop]) -> Section:
-    findings = {preset: item.make(workshop) for preset, workshop in workshops.items()}
-    best = next((preset for preset, finding in findings.items() if not finding.empty), None)
-    return Section(name, item, best, findings[best or PRESETS[0]])
+    for preset, workshop in workshops.items():
+        finding = item.make(workshop)
+        if not finding.empty:
+            return Section(name, item, preset, finding)
+    return Section(name, item, None, item.make(workshops[PRESETS[0]]))
 
 
 def report(folder: Path, *, data_dir: Path | None = None) -> str:
@@ -70,7 +72,7 @@ def report(folder: Path, *, data_dir: Path | None = None) -> str:
         "overview": ("Overview", _overview(sections)),
         "claims": ("What it shows", _claims(sections)),
         **{each.name: (_title(each.name), _item(each)) for each in sections},
-        "departures": ("Departures from the paper", _departures()),
+        "departures": ("Departures from the paper", _departures(sections)),
         "runs": ("Single runs", _runs(loose)),
         "environment": ("Environment", _environment(sections, loose)),
         "again": ("How to reproduce", _again()),
@@ -114,13 +116,12 @@ def _claims(sections: list[Section]) -> Iterator[str]:
 def _item(section: Section) -> Iterator[str]:
     finding = section.finding
     yield page.lead(section.item.what[0].upper() + section.item.what[1:] + ".", section.state)
-    if section.preset == "smoke":
+    if section.state == "smoke":
         yield page.paragraph("From a smoke test, which shows that it runs: the numbers mean nothing.", kind="warning")
     if finding.figure is not None and section.preset is not None:
         yield page.figure(svg(finding.figure), f"{_title(section.name)}: {section.item.what}")
-    if section.preset is not None:
-        yield from (page.table(table) for table in finding.tables if table.rows)
-    if finding.claims and section.preset == "full":
+    yield from (page.table(table) for table in finding.tables if table.rows)
+    if finding.claims and section.state != "smoke":
         yield page.claims(finding.claims)
     yield from (page.paragraph(note) for note in finding.notes if section.preset is not None)
     if finding.missing:
@@ -136,10 +137,12 @@ def _words(name: str, deviation: Any) -> str:
     return f"{name}. The paper: {deviation.paper}. Here: {deviation.here}.{why}"
 
 
-def _departures() -> Iterator[str]:
-    yield page.paragraph("All of them; what each does to the numbers is measured under “Effects”, where it can be.")
-    rows = [(name, each.paper, each.here, each.why) for name, each in DEVIATIONS.items()]
-    yield page.table(Table("Departures", ("name", "the paper", "here", "why"), rows))
+def _departures(sections: list[Section]) -> Iterator[str]:
+    (measured,) = (each for each in sections if each.name == "deviations")
+    known = measured.finding.numbers.get("effects", {}) if measured.state != "smoke" else {}
+    yield page.paragraph("What each does to the numbers of PHN-EPO is beside it, where it can be and was measured.")
+    rows = [(name, each.paper, each.here, each.why, known.get(name, "")) for name, each in DEVIATIONS.items()]
+    yield page.table(Table("Departures", ("name", "the paper", "here", "why", "effect"), rows))
 
 
 def _runs(loose: list[Result]) -> Iterator[str]:

@@ -15,7 +15,7 @@ import torch
 
 from hyperfront import metrics
 from hyperfront.experiments.result import Result
-from hyperfront.paper.drawing import MARK_OF, NAME_OF, colour_of, methods_legend, panels
+from hyperfront.paper.drawing import MARK_OF, NAME_OF, absent, colour_of, logarithmic, methods_legend, panels
 from hyperfront.paper.finding import Claim, Finding, Table, shown
 from hyperfront.paper.workshop import Workshop
 
@@ -68,7 +68,10 @@ def races(workshop: Workshop, panels_of: Sequence[Race]) -> Finding:
                 each.plot(time, mean, marker=MARK_OF[method], markersize=3, **look)
                 each.fill_between(time, mean - spread, mean + spread, color=colour_of(method), alpha=0.2, linewidth=0)
                 rows += [_row(race, method, point) for point in (curve[0], curve[len(curve) // 2], curve[-1])]
-            each.set(xscale="log", xlabel="training time, s", ylabel="test hypervolume")
+            logarithmic(each)
+            each.set(xlabel="training time, s", ylabel="test hypervolume")
+            if not pool + phn:
+                absent(each)
             finding.numbers[race.title] = {"pool": curves, "phn": {r.method: _point(r) for r in phn}}
             finding.claims.extend(_claims(race, phn, curves))
             finding.environments.extend(dict(result.environment) for result in pool + phn)

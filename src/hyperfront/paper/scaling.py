@@ -10,7 +10,7 @@ import numpy as np
 
 from hyperfront.experiments.result import Result
 from hyperfront.experiments.table import spread
-from hyperfront.paper.drawing import MARK_OF, NAME_OF, colour_of, methods_legend, panels
+from hyperfront.paper.drawing import MARK_OF, NAME_OF, absent, colour_of, logarithmic, methods_legend, panels
 from hyperfront.paper.finding import Claim, Finding, Table
 from hyperfront.paper.workshop import Workshop
 
@@ -29,7 +29,10 @@ def against_parameters(workshop: Workshop, problems: Mapping[str, Sequence[str]]
                 each.plot(size, volume, marker=MARK_OF[method], color=colour_of(method), linewidth=1.2, markersize=6)
                 rows += [_row(title, result) for result in group]
                 methods.append(method)
-            each.set(xscale="log", xlabel="parameters to train, millions", ylabel="test hypervolume")
+            logarithmic(each)
+            each.set(xlabel="parameters to train, millions", ylabel="test hypervolume")
+            if not results:
+                absent(each)
             finding.numbers[title] = [[r.method, r.parameters, r.fronts["test"]["hypervolume"]] for r in results]
             finding.claims.extend(_claims(title, results))
             finding.environments.extend(dict(result.environment) for result in results)

@@ -11,7 +11,7 @@ import torch
 from hyperfront import metrics, plots
 from hyperfront.experiments.result import Result
 from hyperfront.experiments.table import spread
-from hyperfront.paper.drawing import NAME_OF, panels, ray_colours, scatter
+from hyperfront.paper.drawing import NAME_OF, absent, panels, ray_colours, scatter
 from hyperfront.paper.finding import Claim, Finding, Table, mean, shown
 from hyperfront.paper.workshop import Workshop
 from hyperfront.plots import INK, MUTED
@@ -127,7 +127,7 @@ def _figure(workshop: Workshop, rows: Sequence[Sequence[Panel]], found: dict[Pan
                 if found[study, method]:
                     _panel(each, problem, method, found[study, method][0])
                 else:
-                    each.text(0.5, 0.5, "missing", ha="center", transform=each.transAxes, color=MUTED)
+                    absent(each)
     return figure
 
 
@@ -139,7 +139,7 @@ def _panel(axes: Any, problem: Problem, method: str, result: Result) -> None:
     truth, losses = problem.truth, np.array(result.fronts["test"]["losses"])
     assert truth is not None
     points, rays = truth.points.numpy(), inverse_rays(result).numpy()
-    high = np.maximum(points.max(0), losses.max(0)) * 1.06
+    high = np.clip(losses.max(0), points.max(0), 1.5 * points.max(0)) * 1.06
     for curve in plots.curves(points):
         axes.plot(*curve.T, color=INK, linewidth=1.2)
     every = max(1, (len(rays) - 1) // 4)  # of a hypernetwork's many rays, those of the others

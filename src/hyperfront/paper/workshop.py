@@ -64,9 +64,9 @@ class Workshop:
         """All results of a study, which is run as far as it has not been."""
         study, folder = self.study(name), self.folder(name)
         if not self.train:
-            found = {(r.method, r.seed): r for r in map(Result.load, sorted((folder / "results").glob("*.json")))}
+            found = {(r.method, r.seed): r for r in map(Result.load, (folder / "results").glob("*.json"))}
             loose = {(r.method, r.seed): r for r in self.loose if _fits(r, study)}
-            return [*(loose | found).values()]
+            return sorted((loose | found).values(), key=lambda r: (study.methods.index(r.method), r.seed))
 
         def tell(method: str, seed: int, result: Result | None) -> None:
             self.notify(f"{name}: {method}, seed {seed}", result is not None)
@@ -81,6 +81,13 @@ class Workshop:
             progress=self.progress,
             notify=tell,
         )
+
+    def finished(self, name: str) -> tuple[int, int]:
+        """How many results of a study are there, and how many there will be."""
+        study = self.study(name)
+        there = {file.stem for file in (self.folder(name) / "results").glob("*.json")}
+        wanted = {f"{method}-{seed}" for method in study.methods for seed in range(study.seeds)}
+        return len(there & wanted), len(wanted)
 
     def look(
         self, name: str, method: str, seed: int, what: str, measure: Callable[[ParetoModel, Problem, RunFolder], Any]
