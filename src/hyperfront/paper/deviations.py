@@ -43,7 +43,7 @@ DEVIATIONS: dict[str, Deviation] = {
     ),
     "relu": Deviation(
         "the published LeNet has no activation before its last layer",
-        "the preset paper has none either; all other presets have ReLU",
+        "the preset paper has none either, for all methods; other presets have ReLU",
         "without it the last two layers are one linear map",
     ),
     "penalties": Deviation(
