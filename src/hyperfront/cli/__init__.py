@@ -29,6 +29,8 @@ def main(arguments: list[str] | None = None) -> None:
     from hyperfront.cli.evaluate import evaluate
     from hyperfront.cli.explore import explore
     from hyperfront.cli.export import export
+    from hyperfront.cli.report import report
+    from hyperfront.cli.reproduce import reproduce
     from hyperfront.cli.results import results
     from hyperfront.cli.serve import serve
     from hyperfront.cli.train import train
@@ -40,6 +42,8 @@ def main(arguments: list[str] | None = None) -> None:
         "evaluate": evaluate,
         "compare": compare,
         "tune": tune,
+        "reproduce": reproduce,
+        "report": report,
         "explore": explore,
         "export": export,
         "serve": serve,

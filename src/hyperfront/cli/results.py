@@ -28,7 +28,8 @@ def results(
         folder: Where the files are, at any depth.
         markdown: Print the table as Markdown, with the best scores over the rays as well.
     """
-    files = [file for file in sorted(folder.rglob("*.json")) if FORMAT in file.read_text()]
+    found = (file for file in sorted(folder.rglob("*.json")) if "studies" not in file.parts)  # `report` shows those
+    files = [file for file in found if FORMAT in file.read_text()]
     if not files:
         raise HyperfrontError("no result files", got=folder, fix="hyperfront train PROBLEM --result FILE writes one")
     rows = summarise(Result.load(file) for file in files)

@@ -26,10 +26,11 @@ def compare(
     *,
     seeds: Sequence[int],
     folder: Path,
+    runs: Path | None = None,
     progress: bool = True,
     notify: Notify = lambda method, seed, found: None,
 ) -> list[Result]:
-    """A result for every method and seed, in ``folder/results``; the runs are in ``folder/runs``.
+    """A result for every method and seed, in ``folder/results``; runs are in ``runs`` (``folder/runs``).
 
     ``notify(method, seed, found)`` is called before each, with the result where it is there already.
     """
@@ -41,7 +42,7 @@ def compare(
         notify(*part, done.get(part))
         if part not in done:
             method, seed = part
-            done[part] = run_method(method, plan, problem, seed=seed, runs=folder / "runs", progress=progress)
+            done[part] = run_method(method, plan, problem, seed=seed, runs=runs or folder / "runs", progress=progress)
             done[part].save(file)
     return [done[method, seed] for method in methods for seed in seeds]
 

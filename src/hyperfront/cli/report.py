@@ -1,0 +1,34 @@
+"""``hyperfront report``: one page that shows the whole reproduction."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from hyperfront import checkpoint
+from hyperfront.cli.output import console
+from hyperfront.errors import HyperfrontError
+
+
+def report(
+    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")] = Path("results"),
+    *,
+    out: Annotated[Path, tyro.conf.arg(metavar="FILE")] = Path("report.html"),
+) -> None:
+    """Build one page from a folder of results: every table and figure of the paper, ours beside the paper's.
+
+    The page is one file without scripts, that needs no network: it can be mailed or printed. It is made from the
+    files that exist, also while `hyperfront reproduce` is running; what is missing is listed, with the command for it.
+
+    Args:
+        folder: Where `hyperfront reproduce` and `hyperfront train --result` wrote.
+        out: The page to write.
+    """
+    from hyperfront.paper.report import report as make  # needs matplotlib, which other commands should not wait for
+
+    if not folder.is_dir():
+        raise HyperfrontError("there is no such folder", got=folder, fix="hyperfront reproduce ITEM writes one")
+    checkpoint.write_bytes(out, make(folder).encode())
+    console.print(f"wrote {out} ({out.stat().st_size / 2**20:.1f} MiB): it needs no server and no network")

@@ -1,0 +1,121 @@
+"""``hyperfront reproduce``: the tables and figures of the paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from hyperfront.cli.arguments import choose_device
+from hyperfront.cli.output import console
+from hyperfront.errors import HyperfrontError
+from hyperfront.problems import build
+
+Folder = Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")]
+Items = Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="ITEM ...", help_behavior_hint="")]
+
+
+def reproduce(
+    items: Items = (),
+    *,
+    list: Annotated[bool, tyro.conf.arg(help="Say which items there are, and which are finished.")] = False,
+    preset: Annotated[str, tyro.conf.arg(metavar="NAME")] = "smoke",
+    seeds: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="")] = None,
+    device: Annotated[str, tyro.conf.arg(metavar="NAME")] = "auto",
+    data_dir: Folder = None,
+    out: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("results"),
+    runs: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("runs/reproduce"),
+) -> None:
+    """Make tables and figures of the paper: train what they need, and put ours beside the paper's.
+
+    For each item: data.json, table.md, figure.png, figure.svg and differences.md in OUT/PRESET/ITEM. Items share
+    what they train, and what is finished is not run again: after an interruption, the same command goes on. Examples:
+        hyperfront reproduce --list
+        hyperfront reproduce figure-1
+        hyperfront reproduce table-1 figure-3 --preset full
+        hyperfront reproduce all --preset full --seeds 1
+        hyperfront report
+
+    Args:
+        items: figure-1 to figure-12, table-1 to table-6, appendix-b2, deviations; or all.
+        preset: smoke (seconds, to see that it runs; its numbers mean nothing) or full (as in the paper; for a GPU).
+        seeds: Seeds 0, 1, ..., instead of as many as each item has.
+        device: cpu, cuda, or auto: a GPU for problems with data, if there is one.
+        data_dir: Folder with the data; by default HYPERFRONT_DATA, else they are fetched into a cache.
+        out: Where results go; small, to be kept.
+        runs: Where training runs go; large, only needed to go on after an interruption.
+    """
+    from hyperfront.paper.items import ITEMS, key  # they need matplotlib, which other commands should not wait for
+    from hyperfront.paper.reproduce import reproduce as make
+    from hyperfront.paper.workshop import Workshop
+
+    if list:
+        _list(out)
+        return
+    if not items:
+        raise HyperfrontError("no item was named", expected="one or several", fix="hyperfront reproduce --list")
+    if seeds is not None and seeds < 1:
+        raise HyperfrontError("no seeds", got=seeds, expected="one at least")
+    names = [*ITEMS] if "all" in items else [key(name) for name in items]
+    choose_device(device, build("fonseca"))
+    torch.set_num_threads(1)
+    workshop = Workshop(
+        out, preset, seeds=seeds, device=device, data_dir=data_dir, runs=runs, progress=True, notify=_tell
+    )
+    for number, name in enumerate(names, start=1):
+        console.print(f"[bold]{number}/{len(names)}  {name}[/bold]  {ITEMS[name].what}")
+        try:
+            finding, folder = make(name, ITEMS[name], workshop)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"stopped in {name}; the same command goes on") from None
+        _show(finding, folder)
+
+
+def _tell(part: str, finished: bool) -> None:
+    if not finished:
+        console.print(f"  {part}", style="dim")
+
+
+def _show(finding: Any, folder: Path) -> None:
+    for table in finding.tables:
+        shown = Table(title=table.title, title_justify="left", box=None, header_style="bold", pad_edge=False)
+        for index, name in enumerate(table.columns):
+            shown.add_column(name, justify="left" if index == 0 else "right", no_wrap=True)
+        for row in table.rows:
+            shown.add_row(*row)
+        Console(highlight=False, width=max(console.width, 150)).print(shown)
+        console.print()
+    for claim in finding.claims:
+        console.print(
+            f"  {'yes' if claim.holds else 'no '}  {claim.text}: {claim.numbers}", soft_wrap=True, markup=False
+        )
+    console.print(f"  {folder}\n", style="dim")
+
+
+def _list(out: Path) -> None:
+    from hyperfront.paper.items import ITEMS
+    from hyperfront.paper.workshop import PRESETS, Workshop
+
+    workshops = [Workshop(out, preset, train=False) for preset in PRESETS]
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for name in ("item", "what it shows", "full", "smoke"):
+        table.add_column(name, no_wrap=name != "what it shows")
+    for name, item in ITEMS.items():
+        table.add_row(name, item.what, *(_state(name, item, workshop) for workshop in workshops))
+    console.print(table)
+    console.print(
+        f"\nof the runs of each item, how many have a result in {out}; `hyperfront reproduce ITEM --preset smoke|full` "
+        "makes the others",
+        style="dim",
+    )
+
+
+def _state(name: str, item: Any, workshop: Any) -> str:
+    if (workshop.out / workshop.preset / name / "data.json").exists():
+        return "done"
+    counts = [workshop.finished(study) for study in item.studies]
+    return f"{sum(done for done, _ in counts)} of {sum(total for _, total in counts)}" if counts else "-"

@@ -1,0 +1,141 @@
+"""Figure 9: which pixels speak for a class, by ray (Multi-MNIST).
+
+Integrated gradients (Sundararajan, Taly & Yan, 2017) from the black image: with ``f_c`` the score of class ``c``,
+
+    a_c(x) = x * mean over k of  d f_c / d x at ((k - 1/2) / K) x,      sum of a_c = f_c(x) - f_c(0) for large K
+
+where ``f_c(x) = sum_j r_j softmax(logits_j(x))_c`` is the probability that a guess of the class is right, if task ``j``
+is asked for with probability ``r_j``. The paper shows SHAP values; both share out ``f_c(x) - f_c(baseline)``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from hyperfront.model import ParetoModel
+from hyperfront.paper.drawing import panels
+from hyperfront.paper.finding import Claim, Finding, Table
+from hyperfront.paper.workshop import Workshop
+from hyperfront.problem import Problem
+from hyperfront.runs import RunFolder
+
+RAYS = ((0.99, 0.01), (0.5, 0.5), (0.01, 0.99))
+STEPS, IMAGES = 32, 100
+DIGITS = (7, 3)
+"""Labels of the image that is shown: as in the paper, 7 at the top left and 3 at the bottom right."""
+
+
+def integrated_gradients(network: nn.Module, image: Tensor, ray: Tensor, steps: int = STEPS) -> Tensor:
+    """Attributions ``[10, H, W]`` of an image ``[1, H, W]`` to the ten classes."""
+    alphas = (torch.arange(steps, device=image.device) + 0.5) / steps
+    path = (alphas[:, None, None, None] * image).requires_grad_()
+    probabilities = torch.stack([logits.softmax(-1) for logits in network(path)], dim=-1)  # [steps, 10, 2]
+    scores = probabilities @ ray.to(probabilities)
+    gradients = [torch.autograd.grad(scores[:, c].sum(), path, retain_graph=True)[0].mean(0) for c in range(10)]
+    return torch.cat([image * gradient for gradient in gradients])
+
+
+def attribution(workshop: Workshop, study: str) -> Finding:
+    """One image in pictures; over many, on whose side the pixels lie that speak for its class."""
+    results = [r for r in workshop.results(study) if r.method == "phn-epo" and r.seed == 0]
+    look = workshop.look(study, "phn-epo", 0, "attribution", _measure) if results else None
+    if look is None:
+        return Finding(missing=[f"{study}: attributions of phn-epo"])
+    columns = (
+        "ray",
+        "to the left class",
+        "top left",
+        "to the right class",
+        "top left",
+        "left accuracy",
+        "right accuracy",
+    )
+    rows = []
+    for ray, mass, shares, accuracies in zip(RAYS, look["mass"], look["shares"], look["accuracies"]):
+        cells = [value for pair in zip(mass, shares) for value in pair] + accuracies
+        rows.append((f"({ray[0]:g}, {ray[1]:g})", *(f"{value:.2f}" for value in cells)))
+    title = (
+        f"What is attributed to the classes of {look['images']} test images, and which share of it above the diagonal"
+    )
+    first, last = (look["mass"][place] for place in (0, 2))
+    claims = [
+        Claim(
+            f"the ray moves the attribution to the {side} class",
+            moved,
+            f"{first[k]:.2f} at the first, {last[k]:.2f} at the last ray",
+        )
+        for k, (side, moved) in enumerate((("left", first[0] > last[0]), ("right", last[1] > first[1])))
+    ]
+    return Finding(
+        tables=[Table(title, columns, rows)],
+        figure=_figure(look),
+        claims=claims,
+        numbers={key: look[key] for key in ("shares", "accuracies", "mass", "labels")},
+        environments=[dict(result.environment) for result in results],
+    )
+
+
+def _measure(model: ParetoModel, problem: Problem, run: RunFolder) -> dict[str, Any]:
+    model = model.cpu().eval()
+    batch = next(iter(problem.test.source.batches(2048, torch.device("cpu"))))
+    images, left, right = problem.inputs(batch), batch[1], batch[2]
+    wanted = ((left == DIGITS[0]) & (right == DIGITS[1])).nonzero()[:, 0]
+    example = int(wanted[0]) if len(wanted) else 0
+    side = images.shape[-1]
+    above = (torch.arange(side)[:, None] + torch.arange(side)) < side - 1
+    pictures, shares, mass, accuracies = [], [], [], []
+    count = min(IMAGES, len(images))
+    for ray in map(torch.tensor, RAYS):
+        network = model.at(ray)
+        pictures.append([_rounded(each) for each in integrated_gradients(network, images[example], ray)])
+        parts, sums = [], []
+        for image, *classes in zip(images[:count], left[:count].tolist(), right[:count].tolist()):
+            found = integrated_gradients(network, image, ray, steps=8)[classes]
+            positive = found.clamp_min(0)
+            parts.append((positive * above).sum((1, 2)) / positive.sum((1, 2)).clamp_min(1e-12))
+            sums.append(found.sum((1, 2)))
+        shares.append(torch.stack(parts).mean(0).tolist())
+        mass.append(torch.stack(sums).mean(0).tolist())
+        with torch.no_grad():
+            guesses = [logits.argmax(-1) for logits in network(images)]
+        accuracies.append([(guess == label).double().mean().item() for guess, label in zip(guesses, (left, right))])
+    return {
+        "image": _rounded(images[example, 0]),
+        "labels": [int(left[example]), int(right[example])],
+        "attributions": pictures,
+        "shares": shares,
+        "mass": mass,
+        "accuracies": accuracies,
+        "images": count,
+    }
+
+
+def _rounded(picture: Tensor) -> list[list[float]]:
+    return [[float(f"{value:.3g}") for value in row] for row in picture.tolist()]
+
+
+def _figure(look: dict[str, Any]) -> Any:
+    pictures, image = np.array(look["attributions"]), np.array(look["image"])
+    with panels(len(RAYS), 11, width=0.9, height=0.95) as (figure, axes):
+        for place, ray, row in zip(axes, RAYS, pictures):
+            most = np.abs(row).max() or 1.0
+            for column, each in enumerate(place):
+                each.grid(False)
+                each.set(xticks=[], yticks=[])
+                if column == 0:
+                    each.imshow(image, cmap="gray_r")
+                    each.set_ylabel(f"({ray[0]:g}, {ray[1]:g})", fontsize=7)
+                else:
+                    each.imshow(image, cmap="gray_r", alpha=0.15)
+                    each.imshow(row[column - 1], cmap="bwr", vmin=-most, vmax=most, alpha=0.85)
+        for column, each in enumerate(axes[0]):
+            each.set_title("image" if column == 0 else str(column - 1), fontsize=8)
+        labels = look["labels"]
+        figure.suptitle(
+            f"Labels {labels[0]} (top left) and {labels[1]} (bottom right); red speaks for a class", fontsize=9
+        )
+    return figure

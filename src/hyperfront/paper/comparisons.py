@@ -1,0 +1,179 @@
+"""Tables 1 to 4 and 6: hypernetworks and baselines on the same data, ours beside the paper's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from hyperfront.experiments.result import Result
+from hyperfront.experiments.table import spread
+from hyperfront.paper.drawing import NAME_OF
+from hyperfront.paper.finding import Claim, Finding, Table, mean, shown
+from hyperfront.paper.looks import same_rays
+from hyperfront.paper.numbers import MINUTES, TABLE_6, Number, Numbers
+from hyperfront.paper.studies import MNIST, PHN
+from hyperfront.paper.workshop import Workshop
+
+COLUMNS = (
+    "method", "rays", "points", "HV", "paper", "uniformity", "paper", "seconds", "one by one", "paper, min",
+    "parameters",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Side:
+    """One problem of a table: its name, the study of hypernetworks, that of the baselines, and their rays."""
+
+    title: str
+    problem: str
+    phn: str
+    baselines: str | None
+    rays: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A method on one problem: results of all seeds, and the same models at the rays of the baselines."""
+
+    method: str
+    results: list[Result]
+    same: list[dict[str, Any]]
+
+    @property
+    def hypervolume(self) -> float:
+        return fmean(result.fronts["test"]["hypervolume"] for result in self.results)
+
+    @property
+    def at_same_rays(self) -> float | None:
+        return mean([front["hypervolume"] for front in self.same]) if self.same else None
+
+
+def measured(workshop: Workshop, side: Side) -> list[Measured]:
+    """Every method of a side that has results."""
+    results = workshop.results(side.baselines) if side.baselines else []
+    results = [*results, *workshop.results(side.phn)]
+    found = []
+    for method in dict.fromkeys(result.method for result in results):
+        group, seen = [result for result in results if result.method == method], []
+        if method.startswith("phn-"):
+            looks = [same_rays(workshop, side.phn, method, result.seed, _few(workshop, side)) for result in group]
+            seen = [look for look in looks if look]
+        found.append(Measured(method, group, seen))
+    return found
+
+
+def _few(workshop: Workshop, side: Side) -> int:
+    return workshop.study(side.baselines).rays if side.baselines else side.rays
+
+
+def compared(workshop: Workshop, sides: Sequence[Side], paper: Numbers) -> Finding:
+    """A table for each problem, and whether hypernetworks are above the baselines there."""
+    finding = Finding()
+    for side in sides:
+        methods = {each.method: each for each in measured(workshop, side)}
+        wanted = [m for name in (side.baselines, side.phn) if name for m in workshop.study(name).methods]
+        rows = [row for method in wanted for row in _rows(side, method, methods.get(method), paper[side.problem])]
+        finding.missing.extend(f"{side.title}: {method}" for method in wanted if method not in methods)
+        finding.tables.append(Table(side.title, COLUMNS, rows))
+        finding.claims.extend(_claims(side, [*methods.values()]))
+        finding.numbers[side.title] = {name: _document(each) for name, each in methods.items()}
+        finding.environments.extend(dict(result.environment) for each in methods.values() for result in each.results)
+    return finding
+
+
+def _rows(side: Side, method: str, found: Measured | None, paper: Mapping[str, Number]) -> list[tuple[str, ...]]:
+    """A method beside the paper's numbers, and once more at the rays of the baselines."""
+    said, name = paper.get(method), NAME_OF[method]
+    digits = 2 if side.problem in MNIST else 3
+    number = shown(said.hypervolume if said else None, digits), shown(said.uniformity if said else None)
+    minutes = shown(MINUTES.get(side.problem, {}).get(method), 1)
+    if found is None:
+        return [(name, "", "", "missing", number[0], "", number[1], "", "", minutes, "")]
+    tests = [result.fronts["test"] for result in found.results]
+    rows: list[tuple[str, ...]] = [
+        (
+            name,
+            str(len(found.results[0].rays) or "-"),
+            str(len(tests[0]["losses"])),
+            spread([test["hypervolume"] for test in tests]),
+            number[0],
+            spread([test["uniformity"] for test in tests]),
+            number[1],
+            shown(mean([result.seconds["training"] for result in found.results]), 1),
+            shown(mean([result.seconds.get("one_by_one") for result in found.results]), 1),
+            minutes,
+            f"{found.results[0].parameters:,}",
+        )
+    ]
+    if found.same:
+        same, rays = TABLE_6[side.problem][method], str(len(found.same[0]["rays"]))
+        volume, uniform = (spread([front[key] for front in found.same]) for key in ("hypervolume", "uniformity"))
+        numbers = volume, shown(same.hypervolume), uniform, shown(same.uniformity)
+        rows.append((f"{name}, same rays", rays, rays, *numbers, *("" for _ in COLUMNS[7:])))
+    return rows
+
+
+def _claims(side: Side, methods: Sequence[Measured]) -> list[Claim]:
+    baselines = {m.method: m.hypervolume for m in methods if m.method not in PHN}
+    claims = []
+    for ours in methods:
+        if ours.method not in PHN or not baselines or ours.at_same_rays is None:
+            continue
+        best = max(baselines, key=lambda name: baselines[name])
+        claims.append(
+            Claim(
+                f"{side.title}: {NAME_OF[ours.method]} above every baseline in hypervolume on the same rays",
+                ours.at_same_rays > baselines[best],
+                f"{ours.at_same_rays:.3f} against {baselines[best]:.3f} of {NAME_OF[best]}",
+            )
+        )
+        solver = ours.method.removeprefix("phn-")
+        alone = mean([r.seconds.get("one_by_one") for m in methods if m.method == solver for r in m.results])
+        if alone:
+            seconds = fmean(result.seconds["training"] for result in ours.results)
+            what = f"{NAME_OF[ours.method]} takes less time than {NAME_OF[solver]} with one model per ray, one by one"
+            claims.append(Claim(f"{side.title}: {what}", seconds < alone, f"{seconds:,.1f} s against {alone:,.1f} s"))
+    return claims
+
+
+def _document(method: Measured) -> dict[str, Any]:
+    return {
+        "seeds": [result.seed for result in method.results],
+        "hypervolume": [result.fronts["test"]["hypervolume"] for result in method.results],
+        "uniformity": [result.fronts["test"]["uniformity"] for result in method.results],
+        "seconds": [dict(result.seconds) for result in method.results],
+        "same_rays": [{key: front[key] for key in ("hypervolume", "uniformity")} for front in method.same],
+    }
+
+
+def at_same_rays(workshop: Workshop, sides: Sequence[Side]) -> Finding:
+    """Table 6: hypernetworks at the rays of the baselines, all problems in one table."""
+    columns = ("problem", "method", "rays", "HV", "paper", "uniformity", "paper", "HV at all rays")
+    finding, rows = Finding(), []
+    for side in sides:
+        few = _few(workshop, side)
+        results = workshop.results(side.phn)
+        for method in workshop.study(side.phn).methods:
+            group = [result for result in results if result.method == method]
+            looks = [same_rays(workshop, side.phn, method, result.seed, few) for result in group]
+            fronts, said = [look for look in looks if look], TABLE_6[side.problem][method]
+            finding.numbers.setdefault(side.title, {})[method] = [front["hypervolume"] for front in fronts]
+            finding.environments.extend(dict(result.environment) for result in group)
+            if not fronts:
+                finding.missing.append(f"{side.title}: {method}")
+            rows.append(
+                (
+                    side.title,
+                    NAME_OF[method],
+                    str(few),
+                    spread([front["hypervolume"] for front in fronts]) if fronts else "missing",
+                    shown(said.hypervolume),
+                    spread([front["uniformity"] for front in fronts]),
+                    shown(said.uniformity),
+                    spread([result.fronts["test"]["hypervolume"] for result in group]),
+                )
+            )
+    finding.tables.append(Table("Hypernetworks at the rays of the baselines", columns, rows))
+    return finding

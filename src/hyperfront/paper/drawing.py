@@ -1,0 +1,90 @@
+"""Figures in the style of :mod:`hyperfront.plots.static`: a row of panels, and marks for methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+from hyperfront.plots import BLUE, INK, MUTED, VERMILION
+from hyperfront.plots.static import COLOURS, STYLE
+
+COLOUR_OF = {"phn-epo": BLUE, "phn-ls": "#56b4e9", "epo": VERMILION, "ls": "#e69f00", "pmtl": "#009e73"}
+MARK_OF = {
+    "phn-epo": "o", "phn-ls": "x", "epo": "s", "ls": "^", "pmtl": "D", "cpmtl": ".", "mgda": "v", "nsga3": "P",
+    "moead": "X",
+}  # fmt: skip
+NAME_OF = {
+    "phn-epo": "PHN-EPO", "phn-ls": "PHN-LS", "epo": "EPO", "ls": "LS", "pmtl": "PMTL", "cpmtl": "CPMTL",
+    "mgda": "MGDA", "nsga3": "NSGA-III", "moead": "MOEA/D",
+}  # fmt: skip
+
+
+def colour_of(method: str) -> str:
+    return COLOUR_OF.get(method, MUTED)
+
+
+@contextmanager
+def panels(rows: int, columns: int, *, width: float = 3.2, height: float = 3.0) -> Iterator[tuple[Figure, np.ndarray]]:
+    """A figure and its axes ``[rows, columns]``, to be drawn in our style."""
+    with rc_context(STYLE):
+        figure = Figure(figsize=(max(width * columns, 4.2), height * rows + 0.5), layout="constrained")
+        axes = np.asarray(figure.subplots(rows, columns, squeeze=False))
+        for each in axes.flat:
+            each.grid(True)
+        yield figure, axes
+
+
+def ray_colours(rays: Any) -> np.ndarray:
+    """Colours ``[R, 4]`` by the first entry of each ray."""
+    return COLOURS(np.asarray(rays, float)[:, 0])
+
+
+def methods_legend(figure: Figure, methods: Sequence[str], *, coloured: bool = True) -> None:
+    """Marks (and colours) of methods, below the panels."""
+    handles = [
+        Line2D(
+            [],
+            [],
+            linestyle="",
+            marker=MARK_OF.get(method, "o"),
+            markersize=6,
+            label=NAME_OF.get(method, method),
+            color=colour_of(method) if coloured else INK,
+        )
+        for method in methods
+    ]
+    if handles:
+        figure.legend(handles=handles, loc="outside lower center", ncols=min(7, len(handles)))
+
+
+def scatter(axes: Axes, method: str, rays: Any, losses: Any) -> None:
+    """Points of a method in the plane, coloured by ray; CPMTL has none."""
+    points = np.asarray(losses, float)
+    colours = ray_colours(rays) if len(rays) == len(points) else MUTED
+    filled = MARK_OF.get(method, "o") not in "x"
+    edge: dict[str, Any] = {"edgecolors": INK, "linewidths": 0.6} if filled else {"linewidths": 1.4}
+    size = 12 if method == "cpmtl" else 34
+    axes.scatter(*points.T, c=colours, marker=MARK_OF.get(method, "o"), s=size, zorder=4, **edge)
+
+
+def logarithmic(axes: Axes) -> None:
+    """A logarithmic axis to the right, with plain numbers at 1, 2 and 5 of every decade."""
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def absent(axes: Axes) -> None:
+    """A panel for which there is nothing to draw."""
+    axes.clear()
+    axes.axis("off")
+    axes.text(0.5, 0.5, "missing", ha="center", va="center", color=MUTED, transform=axes.transAxes)

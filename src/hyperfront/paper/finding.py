@@ -1,0 +1,83 @@
+"""What an item of the paper came to: tables, claims that hold or do not, a figure, and the numbers behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells are texts; a row has one for each column. In a column called "paper" are the paper's numbers."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+    def markdown(self) -> str:
+        lines = [self.columns, tuple("---" for _ in self.columns), *self.rows]
+        return "\n".join([f"**{self.title}**", "", *("| " + " | ".join(line) + " |" for line in lines)])
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the paper says or the item should show, whether it does here, and by which numbers."""
+
+    text: str
+    holds: bool
+    numbers: str
+
+
+@dataclass
+class Finding:
+    """Everything that was found for an item; ``missing`` says what was not there to be looked at."""
+
+    tables: list[Table] = field(default_factory=list)
+    figure: Figure | None = None
+    claims: list[Claim] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    numbers: dict[str, Any] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    environments: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing of it was there."""
+        return bool(self.missing) and not self.environments
+
+    def document(self) -> dict[str, Any]:
+        """As JSON, without the figure."""
+        return {
+            "tables": [asdict(table) for table in self.tables],
+            "claims": [asdict(claim) for claim in self.claims],
+            "notes": self.notes,
+            "numbers": self.numbers,
+            "missing": self.missing,
+            "environments": self.environments,
+        }
+
+    def markdown(self) -> str:
+        """Tables, claims and notes."""
+        parts = [table.markdown() for table in self.tables]
+        parts += ["\n".join(f"- [{'x' if c.holds else ' '}] {c.text}: {c.numbers}" for c in self.claims)]
+        parts += ["\n".join(f"- {note}" for note in self.notes)]
+        parts += ["Missing: " + ", ".join(self.missing)] if self.missing else []
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def shown(value: float | None, digits: int = 3) -> str:
+    """A number of the paper, or a dash.
+
+    >>> shown(2.7, 2), shown(None)
+    ('2.70', '-')
+    """
+    return "-" if value is None else f"{value:,.{digits}f}"
+
+
+def mean(values: Sequence[float | None]) -> float | None:
+    """The mean of those that are known."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None

@@ -1,0 +1,118 @@
+"""Figures 3 and 4: the fronts of Multi-MNIST and how they came about, and the trade-offs of fairness."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import LineCollection
+from matplotlib.colors import Normalize
+
+from hyperfront import metrics, plots
+from hyperfront.paper.comparisons import Side
+from hyperfront.paper.drawing import absent, methods_legend, panels, ray_colours, scatter
+from hyperfront.paper.finding import Finding, Table, shown
+from hyperfront.paper.looks import evolution, same_rays
+from hyperfront.paper.toys import inverse_rays
+from hyperfront.paper.workshop import Workshop
+from hyperfront.plots import INK
+from hyperfront.plots.static import COLOURS
+
+
+def losses_and_evolution(workshop: Workshop, sides: Sequence[Side]) -> Finding:
+    """Above, the test losses of all methods (first seed); below, the validation front of PHN-EPO over epochs."""
+    finding, rows, methods = Finding(), [], []
+    with panels(2, len(sides), height=3.1) as (figure, axes):
+        for (above, below), side in zip(axes.T, sides):
+            results = [result for result in _all_results(workshop, side) if result.seed == 0]
+            finding.missing.extend([] if results else [side.title])
+            above.set_title(side.title, fontsize=10)
+            for result in results:
+                losses, rays = np.array(result.fronts["test"]["losses"]), inverse_rays(result).numpy()
+                methods.append(result.method)
+                if result.family == "phn":
+                    above.plot(*losses.T, color=INK, linewidth=1, linestyle="-" if result.solver == "epo" else "--")
+                    few = workshop.study(side.baselines).rays if side.baselines else side.rays
+                    look = same_rays(workshop, side.phn, result.method, 0, few)
+                    rays, losses = (
+                        (np.array(look["rays"]), np.array(look["losses"])) if look else (rays[:0], losses[:0])
+                    )
+                if len(losses):
+                    scatter(above, result.method, rays if result.family != "cpmtl" else [], losses)
+                finding.environments.append(dict(result.environment))
+            known = any(result.method == "phn-epo" for result in results)
+            records = evolution(workshop, side.phn, "phn-epo", 0) if known else None
+            if records:
+                _over_epochs(figure, below, records)
+                rows += [(side.title, *_epoch(record)) for record in plots.spread(records, 5)]
+                finding.numbers[side.title] = records
+            for each, there in ((above, results), (below, records)):
+                each.set(xlabel="left", ylabel="right")
+                if not there:
+                    absent(each)
+        methods_legend(figure, [*dict.fromkeys(methods)], coloured=False)
+    columns = ("problem", "epoch", "validation HV", "validation uniformity")
+    finding.tables.append(Table("PHN-EPO over epochs, first seed", columns, rows))
+    finding.figure = figure
+    return finding
+
+
+def _all_results(workshop: Workshop, side: Side) -> list[Any]:
+    return [*(workshop.results(side.baselines) if side.baselines else []), *workshop.results(side.phn)]
+
+
+def _epoch(record: Mapping[str, Any]) -> tuple[str, str, str]:
+    return str(record["epoch"]), shown(record["hypervolume"]), shown(record["uniformity"])
+
+
+def _over_epochs(figure: Any, axes: Any, records: Sequence[dict[str, Any]]) -> None:
+    shown_records = plots.spread(records, 8)
+    first, last = shown_records[0]["epoch"], shown_records[-1]["epoch"]
+    colour = ScalarMappable(Normalize(first, max(last, first + 1)), COLOURS)
+    for record in shown_records:
+        axes.plot(
+            *np.array(record["losses"]).T, color=colour.to_rgba(record["epoch"]), linewidth=1, marker="o", markersize=2
+        )
+    figure.colorbar(colour, ax=axes, label="epoch", fraction=0.05, pad=0.02)
+
+
+def trade_offs(workshop: Workshop, studies: Sequence[str]) -> Finding:
+    """Each line is a point of PHN-EPO's front (first seed): cross entropy and the two penalties, coloured by ray."""
+    finding, rows = Finding(), []
+    with panels(1, len(studies), width=3.6) as (figure, axes):
+        for each, study in zip(axes[0], studies):
+            results = [r for r in workshop.results(study) if r.method == "phn-epo" and r.seed == 0]
+            each.set_title(workshop.study(study).problem, fontsize=10)
+            if not results:
+                finding.missing.append(f"{study}: phn-epo")
+                absent(each)
+                continue
+            (result,) = results
+            losses, rays = np.array(result.fronts["test"]["losses"]), np.array(result.rays)
+            lines = [np.column_stack([np.arange(losses.shape[1]), row]) for row in losses]
+            each.add_collection(LineCollection(lines, colors=list(ray_colours(rays)), linewidths=0.8, alpha=0.7))
+            each.set_xticks(range(losses.shape[1]), [name.replace("_", "\n") for name in result.objectives])
+            each.set(xlim=(-0.1, losses.shape[1] - 0.9), ylim=(0, losses.max() * 1.05), ylabel="test loss")
+            rows.append((result.problem, str(len(losses)), *_ranges(losses), shown(metrics_share(losses), 2)))
+            finding.numbers[study] = {"rays": result.rays, "losses": result.fronts["test"]["losses"]}
+            finding.environments.append(dict(result.environment))
+        label = "ray entry of the cross entropy"
+        figure.colorbar(
+            ScalarMappable(Normalize(0, 1), COLOURS), ax=list(axes[0]), label=label, fraction=0.02, pad=0.01
+        )
+    columns = ("problem", "rays", "cross entropy", "FP penalty", "FN penalty", "non-dominated")
+    finding.tables.append(Table("Ranges of the test losses over the rays of PHN-EPO, first seed", columns, rows))
+    finding.figure = figure
+    return finding
+
+
+def _ranges(losses: np.ndarray) -> list[str]:
+    return [f"{low:.3f} to {high:.3f}" for low, high in zip(losses.min(0), losses.max(0))]
+
+
+def metrics_share(losses: np.ndarray) -> float:
+    """Share of the points that no other dominates."""
+    return metrics.nondominated(torch.from_numpy(losses)).double().mean().item()

@@ -1,0 +1,189 @@
+"""One page from a folder of results: every item of the paper, ours beside the paper's, with nothing left out.
+
+Tables and figures are made anew from the result files that exist, so that a report can be made at any time; what does
+not exist is listed as missing, with the command that makes it. Runs of ``full`` come before those of ``smoke``.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from hyperfront.experiments.result import Result
+from hyperfront.experiments.table import COLUMNS as RESULT_COLUMNS
+from hyperfront.experiments.table import summarise
+from hyperfront.paper import page
+from hyperfront.paper.deviations import DEVIATIONS
+from hyperfront.paper.finding import Finding, Table
+from hyperfront.paper.items import ITEMS, Item
+from hyperfront.paper.reproduce import distinct
+from hyperfront.paper.workshop import PRESETS, Workshop
+from hyperfront.plots.static import STYLE
+
+PAPER = "https://arxiv.org/abs/2010.04104"
+
+
+@dataclass(frozen=True)
+class Section:
+    """An item as it stands in a folder."""
+
+    name: str
+    item: Item
+    preset: str | None
+    """Of the runs it was made from; None where there are none."""
+    finding: Finding
+
+    @property
+    def state(self) -> str:
+        if self.preset is None:
+            return "missing"
+        if self.preset == "smoke" and self.item.trains:
+            return "smoke"
+        return "partial" if self.finding.missing else "complete"
+
+
+def collect(folder: Path, *, data_dir: Path | None = None) -> list[Section]:
+    """Every item, from the results in the folder."""
+    workshops = {preset: Workshop(folder, preset, train=False, data_dir=data_dir) for preset in PRESETS}
+    return [_section(name, item, workshops) for name, item in ITEMS.items()]
+
+
+def _section(name: str, item: Item, workshops: dict[str, Workshop]) -> Section:
+    for preset, workshop in workshops.items():
+        finding = item.make(workshop)
+        if not finding.empty:
+            return Section(name, item, preset, finding)
+    return Section(name, item, None, item.make(workshops[PRESETS[0]]))
+
+
+def report(folder: Path, *, data_dir: Path | None = None) -> str:
+    """The page."""
+    sections = collect(folder, data_dir=data_dir)
+    loose = Workshop(folder, train=False).loose
+    parts = {
+        "overview": ("Overview", _overview(sections)),
+        "claims": ("What it shows", _claims(sections)),
+        **{each.name: (_title(each.name), _item(each)) for each in sections},
+        "departures": ("Departures from the paper", _departures(sections)),
+        "runs": ("Single runs", _runs(loose)),
+        "environment": ("Environment", _environment(sections, loose)),
+        "again": ("How to reproduce", _again()),
+    }
+    return page.page("Learning the Pareto front with hypernetworks: a reproduction", parts)
+
+
+def _title(name: str) -> str:
+    """``"table-1"`` as ``"Table 1"``."""
+    return {"appendix-b2": "Appendix B.2", "deviations": "Effects"}.get(name, name.replace("-", " ").capitalize())
+
+
+def _overview(sections: list[Section]) -> Iterator[str]:
+    count = Counter(each.state for each in sections)
+    yield page.paragraph(
+        "Every table and figure of Navon, Shamsian, Fetaya & Chechik, “Learning the Pareto Front with Hypernetworks” "
+        "(ICLR 2021), made with hyperfront. Columns called “paper” hold the numbers of the paper; all others were "
+        "measured here, on test data, with the models that validation data chose; +- is the standard deviation over "
+        "seeds. Uniformity has the natural logarithm.",
+        link=("The paper", PAPER),
+    )
+    yield page.paragraph(
+        f"{len(sections)} items: {count['complete']} complete, {count['partial']} in part, {count['smoke']} as a smoke "
+        f"test only (its numbers mean nothing), {count['missing']} missing."
+    )
+    rows = [(each.name, each.item.what, each.state, f"{len(each.finding.missing) or ''}") for each in sections]
+    yield page.table(Table("Items", ("item", "what it shows", "state", "parts missing"), rows), link_first=True)
+
+
+def _claims(sections: list[Section]) -> Iterator[str]:
+    claims = [(each, claim) for each in sections if each.state != "smoke" for claim in each.finding.claims]
+    if not claims:
+        yield page.paragraph("Nothing yet: claims are checked on full runs.")
+        return
+    held = sum(claim.holds for _, claim in claims)
+    yield page.paragraph(f"{held} of {len(claims)} hold here. Those that do not are as honest a result as the others.")
+    rows = [(each.name, claim.text, "yes" if claim.holds else "no", claim.numbers) for each, claim in claims]
+    yield page.table(Table("Claims", ("item", "claim", "holds", "numbers"), rows), link_first=True)
+
+
+def _item(section: Section) -> Iterator[str]:
+    finding = section.finding
+    yield page.lead(section.item.what[0].upper() + section.item.what[1:] + ".", section.state)
+    if section.state == "smoke":
+        yield page.paragraph("From a smoke test, which shows that it runs: the numbers mean nothing.", kind="warning")
+    if finding.figure is not None and section.preset is not None:
+        yield page.figure(svg(finding.figure), f"{_title(section.name)}: {section.item.what}")
+    yield from (page.table(table) for table in finding.tables if table.rows)
+    if finding.claims and section.state != "smoke":
+        yield page.claims(finding.claims)
+    yield from (page.paragraph(note) for note in finding.notes if section.preset is not None)
+    if finding.missing:
+        yield page.folded(f"{len(finding.missing)} missing", page.items(finding.missing))
+    if section.item.deviations:
+        known = [(name, DEVIATIONS[name]) for name in section.item.deviations]
+        yield page.folded("What differs from the paper", page.items([_words(*each) for each in known]))
+    yield page.command(f"hyperfront reproduce {section.name} --preset full")
+
+
+def _words(name: str, deviation: Any) -> str:
+    why = f" Why: {deviation.why}." if deviation.why else ""
+    return f"{name}. The paper: {deviation.paper}. Here: {deviation.here}.{why}"
+
+
+def _departures(sections: list[Section]) -> Iterator[str]:
+    (measured,) = (each for each in sections if each.name == "deviations")
+    known = measured.finding.numbers.get("effects", {}) if measured.state != "smoke" else {}
+    yield page.paragraph("What each does to the numbers of PHN-EPO is beside it, where it can be and was measured.")
+    rows = [(name, each.paper, each.here, each.why, known.get(name, "")) for name, each in DEVIATIONS.items()]
+    yield page.table(Table("Departures", ("name", "the paper", "here", "why", "effect"), rows))
+
+
+def _runs(loose: list[Result]) -> Iterator[str]:
+    if not loose:
+        yield page.paragraph("No result files of `hyperfront train --result`.")
+        return
+    yield page.paragraph(
+        "Result files of `hyperfront train --result`, which have other presets too. Those with the paper's settings "
+        "are used above where a study has no results of its own. “Of attainable” compares the uniformity with the best "
+        "that a non-dominated point of any of these runs has at the same ray."
+    )
+    yield page.table(Table(f"{len(loose)} runs", RESULT_COLUMNS, summarise(loose)))
+
+
+def _environment(sections: list[Section], loose: list[Result]) -> Iterator[str]:
+    used = distinct(
+        [
+            {key: value for key, value in environment.items() if key != "git"}
+            for environment in [*(e for s in sections for e in s.finding.environments), *(r.environment for r in loose)]
+        ]
+    )
+    columns = ("device", "torch", "numpy", "python", "cores", "threads", "platform")
+    rows = [tuple(str(each.get(column, "-")) for column in columns) for each in used]
+    yield page.table(Table("Where the results were made", columns, rows)) if rows else page.paragraph("No results.")
+
+
+def _again() -> Iterator[str]:
+    yield page.paragraph(
+        "With a checkout of the project, Python 3.11 or newer and a GPU; without one, `--preset smoke` shows in a "
+        "minute or two that everything runs. What is finished is not run again, and after an interruption the same "
+        "command goes on."
+    )
+    yield page.command(
+        "pip install -c constraints.txt -e '.[data,compare]'\nhyperfront data list\nhyperfront reproduce --list\n"
+        "hyperfront reproduce all --preset full\nhyperfront report results --out report.html"
+    )
+
+
+def svg(figure: Figure) -> str:
+    """The figure as a data address."""
+    buffer = io.BytesIO()
+    with rc_context(STYLE):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return "data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode()

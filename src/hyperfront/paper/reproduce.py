@@ -1,0 +1,71 @@
+"""Make one item: run what it needs, and write data, tables, figure and what differs.
+
+::
+
+    OUT/PRESET/ITEM/data.json         numbers, tables, claims, environment, command
+    OUT/PRESET/ITEM/table.md          ours beside the paper's
+    OUT/PRESET/ITEM/figure.png, .svg
+    OUT/PRESET/ITEM/differences.md    what differs from the paper, and why
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hyperfront import checkpoint, plots
+from hyperfront.paper.deviations import DEVIATIONS, Deviation
+from hyperfront.paper.finding import Finding
+from hyperfront.paper.items import Item
+from hyperfront.paper.workshop import Workshop
+
+
+def reproduce(name: str, item: Item, workshop: Workshop) -> tuple[Finding, Path]:
+    """What was found, and the folder with the files."""
+    finding, folder = item.make(workshop), workshop.out / workshop.preset / name
+    document = {
+        "format": "hyperfront-item",
+        "schema": checkpoint.SCHEMA,
+        "item": name,
+        "what": item.what,
+        "preset": workshop.preset,
+        "command": command(name, workshop),
+        "differences": list(item.deviations),
+        **finding.document(),
+        "environments": distinct(finding.environments),
+    }
+    checkpoint.write_json(folder / "data.json", document)
+    _write(folder / "table.md", f"# {name}: {item.what}\n\n{finding.markdown()}")
+    _write(folder / "differences.md", f"# {name}: what differs from the paper\n\n{differences(item)}")
+    if finding.figure is not None:
+        for suffix in ("png", "svg"):
+            plots.save(finding.figure, folder / f"figure.{suffix}")
+    return finding, folder
+
+
+def command(name: str, workshop: Workshop) -> str:
+    """What to type for the same."""
+    seeds = "" if workshop.seeds is None else f" --seeds {workshop.seeds}"
+    return f"hyperfront reproduce {name} --preset {workshop.preset}{seeds}"
+
+
+def deviations_of(item: Item) -> dict[str, Deviation]:
+    return {name: DEVIATIONS[name] for name in item.deviations}
+
+
+def differences(item: Item) -> str:
+    """The departures from the paper that concern an item, as a list."""
+    lines = [
+        f"- **{name}**: the paper: {each.paper}. Here: {each.here}." + (f" Why: {each.why}." if each.why else "")
+        for name, each in deviations_of(item).items()
+    ]
+    return ("\n".join(lines) or "Nothing.") + "\n"
+
+
+def distinct(environments: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each environment once."""
+    return [each for place, each in enumerate(environments) if each not in environments[:place]]
+
+
+def _write(path: Path, text: str) -> None:
+    checkpoint.write_bytes(path, text.encode())

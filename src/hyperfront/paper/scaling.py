@@ -1,0 +1,118 @@
+"""Figures 6 and 10: hypervolume against something: parameters of the hypernetwork, alpha, hidden dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from hyperfront.experiments.result import Result
+from hyperfront.experiments.table import spread
+from hyperfront.paper.drawing import MARK_OF, NAME_OF, absent, colour_of, logarithmic, methods_legend, panels
+from hyperfront.paper.finding import Claim, Finding, Table
+from hyperfront.paper.workshop import Workshop
+
+
+def against_parameters(workshop: Workshop, problems: Mapping[str, Sequence[str]]) -> Finding:
+    """Hypernetworks of several sizes and separate models: ``problems`` has the studies of each panel."""
+    finding, rows, methods = Finding(), [], []
+    with panels(1, len(problems), width=3.4) as (figure, axes):
+        for each, (title, studies) in zip(axes[0], problems.items()):
+            results = [result for study in studies for result in workshop.results(study)]
+            finding.missing.extend(f"{s}: {m}" for s in studies for m in _absent(workshop, s))
+            each.set_title(title, fontsize=10)
+            for method in dict.fromkeys(result.method for result in results):
+                group = sorted((r for r in results if r.method == method), key=lambda r: r.parameters)
+                size, volume = zip(*[(r.parameters / 1e6, r.fronts["test"]["hypervolume"]) for r in group])
+                each.plot(size, volume, marker=MARK_OF[method], color=colour_of(method), linewidth=1.2, markersize=6)
+                rows += [_row(title, result) for result in group]
+                methods.append(method)
+            logarithmic(each)
+            each.set(xlabel="parameters to train, millions", ylabel="test hypervolume")
+            if not results:
+                absent(each)
+            finding.numbers[title] = [[r.method, r.parameters, r.fronts["test"]["hypervolume"]] for r in results]
+            finding.claims.extend(_claims(title, results))
+            finding.environments.extend(dict(result.environment) for result in results)
+        methods_legend(figure, [*dict.fromkeys(methods)])
+    columns = ("problem", "method", "parameters", "rays", "HV", "uniformity", "seconds")
+    finding.tables.append(Table("Hypervolume by the number of parameters to train", columns, rows))
+    finding.figure = figure
+    return finding
+
+
+def _absent(workshop: Workshop, study: str) -> list[str]:
+    return [m for m in workshop.study(study).methods if m not in {r.method for r in workshop.results(study)}]
+
+
+def _row(title: str, result: Result) -> tuple[str, ...]:
+    test = result.fronts["test"]
+    return (
+        title,
+        NAME_OF[result.method],
+        f"{result.parameters:,}",
+        str(len(result.rays)),
+        f"{test['hypervolume']:.3f}",
+        f"{test['uniformity']:.3f}",
+        f"{result.seconds['training']:,.1f}",
+    )
+
+
+def _claims(title: str, results: Sequence[Result]) -> list[Claim]:
+    separate = [result for result in results if result.family == "per-ray"]
+    if not separate:
+        return []
+    limit, best = separate[0].parameters / 10, max(r.fronts["test"]["hypervolume"] for r in separate)
+    small = [r for r in results if r.family == "phn" and r.parameters <= limit]
+    if not small:
+        return []
+    ours = max(small, key=lambda r: r.fronts["test"]["hypervolume"])
+    text = f"{title}: a hypernetwork with a tenth of the parameters of separate models has a larger hypervolume"
+    volume = ours.fronts["test"]["hypervolume"]
+    numbers = f"{volume:.3f} with {ours.parameters:,} against {best:.3f} with {separate[0].parameters:,}"
+    return [Claim(text, volume > best, numbers)]
+
+
+def against_settings(workshop: Workshop, settings: Mapping[str, Mapping[float, str]]) -> Finding:
+    """PHN-EPO by the value of a setting: for each name, the study of every value; all seeds, with their deviation."""
+    finding, rows = Finding(), []
+    with panels(1, len(settings), width=3.6) as (figure, axes):
+        for each, (name, studies) in zip(axes[0], settings.items()):
+            known: dict[float, list[float]] = {}
+            for value, study in studies.items():
+                results = [result for result in workshop.results(study) if result.method == "phn-epo"]
+                finding.missing.extend([] if results else [f"{study}: phn-epo"])
+                finding.environments.extend(dict(result.environment) for result in results)
+                if results:
+                    known[value] = [result.fronts["test"]["hypervolume"] for result in results]
+                    uniform = spread([result.fronts["test"]["uniformity"] for result in results])
+                    rows.append((name, f"{value:g}", str(len(results)), spread(known[value]), uniform))
+            _draw(each, name, known)
+            finding.numbers[name] = {f"{value:g}": volumes for value, volumes in known.items()}
+            finding.claims.extend(_best(name, known))
+    columns = ("setting", "value", "seeds", "HV", "uniformity")
+    finding.tables.append(Table("PHN-EPO by its settings, Multi-(Fashion+MNIST)", columns, rows))
+    finding.figure = figure
+    return finding
+
+
+def _draw(axes: Any, name: str, known: Mapping[float, Sequence[float]]) -> None:
+    means = [fmean(volumes) for volumes in known.values()]
+    deviations = [float(np.std(volumes)) for volumes in known.values()]
+    axes.errorbar([*known], means, yerr=deviations, color=colour_of("phn-epo"), marker="o", linewidth=1.4, capsize=3)
+    axes.set(xlabel=name, ylabel="test hypervolume")
+
+
+def _best(name: str, known: Mapping[float, Sequence[float]]) -> list[Claim]:
+    if len(known) < 2:
+        return []
+    means = {value: fmean(volumes) for value, volumes in known.items()}
+    best, worst = max(means, key=lambda v: means[v]), min(means, key=lambda v: means[v])
+    numbers = f"best {means[best]:.3f} at {best:g}, worst {means[worst]:.3f} at {worst:g}"
+    if name == "alpha":
+        return [
+            Claim("the hypervolume hardly depends on alpha (within 2 %)", means[worst] > 0.98 * means[best], numbers)
+        ]
+    return [Claim("the best hidden dimension is 100", best == 100, numbers)]

@@ -1,0 +1,154 @@
+"""Figures 1, 7 and 8: problems with known fronts, one panel for each method."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from hyperfront import metrics, plots
+from hyperfront.experiments.result import Result
+from hyperfront.experiments.table import spread
+from hyperfront.paper.drawing import NAME_OF, absent, panels, ray_colours, scatter
+from hyperfront.paper.finding import Claim, Finding, Table, mean, shown
+from hyperfront.paper.workshop import Workshop
+from hyperfront.plots import INK, MUTED
+from hyperfront.preferences import convert
+from hyperfront.problem import Problem
+
+Panel = tuple[str, str]
+"""Study and method."""
+
+
+def known_fronts(workshop: Workshop, rows: Sequence[Sequence[Panel]]) -> Finding:
+    """Points and true front of each panel, at the first seed; all seeds are in the table."""
+    columns = ("problem", "method", "rays", "HV", "uniformity", "least", "distance", "seconds")
+    found: dict[Panel, list[Result]] = {}
+    for study, method in (panel for row in rows for panel in row):
+        found[study, method] = [result for result in workshop.results(study) if result.method == method]
+    finding, lines = Finding(), []
+    for (study, method), results in found.items():
+        if not results:
+            finding.missing.append(f"{study}: {method}")
+            continue
+        problem = workshop.problem(workshop.study(study))
+        lines.append(_row(problem, method, results))
+        finding.claims.extend(_claims(problem, method, results))
+        finding.numbers[f"{study}: {method}"] = [_points(result) for result in results]
+        finding.environments.extend(dict(result.environment) for result in results)
+        if method in ("nsga3", "moead"):
+            budget = results[0].settings["budget"]
+            finding.notes.append(
+                f"{NAME_OF[method]}: {budget['generations']:,} generations of {budget['population']} individuals."
+            )
+    if not lines:
+        return finding
+    title = "Known fronts: points of all seeds on the true front, and on their rays"
+    finding.tables.append(Table(title, columns, lines))
+    finding.figure = _figure(workshop, rows, found)
+    return finding
+
+
+def _points(result: Result) -> dict[str, Any]:
+    return {"seed": result.seed, "rays": result.rays, "losses": result.fronts["test"]["losses"]}
+
+
+def _row(problem: Problem, method: str, results: Sequence[Result]) -> tuple[str, ...]:
+    tests = [result.fronts["test"] for result in results]
+    least = [_uniformity(result).min().item() for result in results]
+    distances = [_distance(problem, result).max().item() for result in results]
+    return (
+        results[0].problem,
+        NAME_OF[method],
+        str(len(results[0].rays)),
+        spread([test["hypervolume"] for test in tests], digits=4),
+        spread([test["uniformity"] for test in tests], digits=4),
+        f"{min(least):.4f}",
+        f"{max(distances):.1e}",
+        shown(mean([result.seconds["training"] for result in results]), 1),
+    )
+
+
+def _losses(result: Result) -> torch.Tensor:
+    return torch.tensor(result.fronts["test"]["losses"], dtype=torch.float64)
+
+
+def inverse_rays(result: Result) -> torch.Tensor:
+    """The rays of a result in the convention ``inverse``, whatever its own is."""
+    rays = torch.tensor(result.rays, dtype=torch.float64)
+    return convert(rays, "direction", "inverse") if result.convention == "direction" else rays
+
+
+def _uniformity(result: Result) -> torch.Tensor:
+    return metrics.uniformity(_losses(result), inverse_rays(result))
+
+
+def _distance(problem: Problem, result: Result) -> torch.Tensor:
+    assert problem.truth is not None
+    return problem.truth.distance(_losses(result))
+
+
+def _claims(problem: Problem, method: str, results: Sequence[Result]) -> list[Claim]:
+    """What the paper says of each method on these problems."""
+    name, where = NAME_OF[method], results[0].problem
+    uniform = torch.cat([_uniformity(result) for result in results])
+    distance = torch.cat([_distance(problem, result) for result in results]).max().item()
+    numbers = f"least uniformity {uniform.min().item():.4f}, largest distance {distance:.1e}"
+    exact = bool(uniform.min() > 0.999) and distance < 5e-3
+    if method == "phn-epo" or (method == "epo" and where != "zdt2"):
+        return [Claim(f"{where}: {name} is on the front and on every ray", exact, numbers)]
+    if method == "epo":
+        fails = int((uniform < 0.99).sum())
+        return [Claim(f"{where}: EPO misses some rays", fails > 0, f"{fails} of {len(uniform)} points; {numbers}")]
+    if method == "ls":
+        worst = torch.cat([_losses(result).amin(1) for result in results]).max().item()
+        return [
+            Claim(f"{where}: LS ends at the extremes", worst < 0.02, f"smaller loss of a point at most {worst:.3f}")
+        ]
+    if method == "pmtl":
+        text = f"{where}: PMTL is on the front, near its rays but off them"
+        return [Claim(text, 0.5 < uniform.mean().item() < 0.999 and distance < 5e-3, numbers)]
+    if method == "mgda":
+        text = f"{where}: MGDA is on the front, and does not follow rays"
+        return [Claim(text, uniform.min().item() < 0.9 and distance < 5e-3, numbers)]
+    return [Claim(f"{where}: {name} does not reach the front", distance > 5e-3, numbers)]
+
+
+def _figure(workshop: Workshop, rows: Sequence[Sequence[Panel]], found: dict[Panel, list[Result]]) -> Any:
+    with panels(len(rows), max(map(len, rows)), width=2.4, height=2.5) as (figure, axes):
+        for place, row in zip(axes, rows):
+            for each, (study, method) in zip(place, row):
+                problem = workshop.problem(workshop.study(study))
+                each.set_title(
+                    NAME_OF[method] if len(rows) == 1 else f"{problem_name(problem)}: {NAME_OF[method]}", fontsize=10
+                )
+                if found[study, method]:
+                    _panel(each, problem, method, found[study, method][0])
+                else:
+                    absent(each)
+    return figure
+
+
+def problem_name(problem: Problem) -> str:
+    return str((problem.identity or {}).get("problem", "problem"))
+
+
+def _panel(axes: Any, problem: Problem, method: str, result: Result) -> None:
+    truth, losses = problem.truth, np.array(result.fronts["test"]["losses"])
+    assert truth is not None
+    points, rays = truth.points.numpy(), inverse_rays(result).numpy()
+    high = np.clip(losses.max(0), points.max(0), 1.5 * points.max(0)) * 1.06
+    for curve in plots.curves(points):
+        axes.plot(*curve.T, color=INK, linewidth=1.2)
+    every = max(1, (len(rays) - 1) // 4)  # of a hypernetwork's many rays, those of the others
+    marked = np.arange(len(rays)) % every == 0
+    lines = plots.half_lines(rays[marked], "inverse", upper=high)
+    for line, colour in zip(lines, ray_colours(rays[marked])):
+        axes.plot(*line.T, color=colour, linewidth=0.8, linestyle="--")
+    if method.startswith("phn-"):
+        axes.plot(*losses.T, color=MUTED, linewidth=4, alpha=0.4)
+    scatter(axes, method, rays[marked], losses[marked])
+    axes.set(xlabel=result.objectives[0], ylabel=result.objectives[1])
+    axes.set(xlim=(-0.04 * high[0], high[0]), ylim=(-0.04 * high[1], high[1]))

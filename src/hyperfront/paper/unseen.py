@@ -1,0 +1,94 @@
+"""Appendix B.2: rays that were never trained on (SARCOS, seven objectives).
+
+Training rays are drawn from the Das-Dennis grid of :data:`PARTITIONS` parts; then the front is measured at rays of that
+grid and at rays of the shifted grid, which are as far from it as can be (:func:`hyperfront.preferences.shifted_grid`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from hyperfront.experiments.table import spread
+from hyperfront.front import evaluate
+from hyperfront.paper.finding import Claim, Finding, Table, shown
+from hyperfront.paper.looks import front_document
+from hyperfront.paper.numbers import UNSEEN
+from hyperfront.paper.workshop import Workshop
+from hyperfront.preferences import FixedRays, das_dennis, shifted_grid
+from hyperfront.solvers import EPO
+from hyperfront.training import Progress, fit
+from hyperfront.training.record import environment
+
+STUDY = "sarcos-paper-phn"
+PARTITIONS = 6
+
+
+def unseen_rays(workshop: Workshop) -> Finding:
+    """PHN-EPO trained on a grid, at seen and unseen rays."""
+    seeds = range(workshop.study(STUDY).seeds)
+    parts = [
+        workshop.part(f"studies/unseen-rays/looks/phn-epo-{seed}", lambda s=seed: _run(workshop, s)) for seed in seeds
+    ]
+    found = [part for part in parts if part]
+    if not found:
+        return Finding(missing=["sarcos: phn-epo trained on a grid of rays"])
+    rows = []
+    for kind, said in UNSEEN.items():
+        fronts = [part[kind] for part in found]
+        rows.append(
+            (
+                f"{kind} rays",
+                str(len(fronts[0]["rays"])),
+                str(len(found)),
+                spread([front["hypervolume"] for front in fronts], digits=4),
+                shown(said.hypervolume, 4),
+                spread([front["uniformity"] for front in fronts]),
+                shown(said.uniformity),
+            )
+        )
+    seen, new = (sum(part[kind]["hypervolume"] for part in found) / len(found) for kind in ("seen", "unseen"))
+    claim = Claim(
+        "rays that were never seen cost hardly any hypervolume (1 %)", new > 0.99 * seen, f"{new:.4f}, {seen:.4f}"
+    )
+    columns = ("test rays", "rays", "seeds", "HV", "paper", "uniformity", "paper")
+    return Finding(
+        tables=[Table("SARCOS, trained on a Das-Dennis grid of rays", columns, rows)],
+        claims=[claim],
+        notes=[
+            f"The grid has {len(das_dennis(7, PARTITIONS))} rays ({PARTITIONS} parts); the paper does not say its size."
+        ],
+        numbers={"seeds": [{k: {m: p[k][m] for m in ("hypervolume", "uniformity")} for k in UNSEEN} for p in found]},
+        environments=[part["environment"] for part in found],
+    )
+
+
+def _run(workshop: Workshop, seed: int) -> dict[str, Any]:
+    study = workshop.study(STUDY)
+    problem, recipe = workshop.problem(study), study.recipe()
+    grid = das_dennis(problem.m, PARTITIONS)
+    generator = torch.Generator().manual_seed(seed)
+    unseen = shifted_grid(problem.m, PARTITIONS)
+    seen = grid[torch.randperm(len(grid), generator=generator)[: len(unseen)]]  # as many of the grid
+    torch.manual_seed(seed)
+    run = fit(
+        problem.model(**recipe.model),
+        problem,
+        solver=EPO(),
+        preferences=FixedRays.of(grid),
+        rays_per_step=recipe.rays_per_step,
+        validation_rays=study.rays,
+        seed=seed,
+        out=workshop.runs_of("unseen-rays") / f"phn-epo-{seed}",
+        resume=True,
+        device=workshop.device_for(problem),
+        callbacks=[Progress()] if workshop.progress else [],
+        **recipe.training(),
+    )
+    few = slice(None) if workshop.preset == "full" else slice(None, None, 12)
+    fronts = {
+        kind: front_document(evaluate(run.model, problem.test, rays[few], batch_size=recipe.batch_size))
+        for kind, rays in (("seen", seen), ("unseen", unseen))
+    }
+    return {**fronts, "environment": environment(run.model.device)}

@@ -1,0 +1,166 @@
+"""Where studies are run and their results are kept: what is finished is never run again.
+
+::
+
+    OUT/PRESET/studies/STUDY/results/METHOD-SEED.json       one result for each method and seed
+    OUT/PRESET/studies/STUDY/looks/METHOD-SEED-LOOK.json    what else was measured on that model
+    RUNS/PRESET/STUDY/METHOD-SEED/                          the run: large, and needed for new looks only
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from hyperfront import checkpoint
+from hyperfront.errors import unknown_name
+from hyperfront.experiments.compare import compare
+from hyperfront.experiments.methods import Plan, run_method
+from hyperfront.experiments.result import FORMAT, Result
+from hyperfront.model import ParetoModel
+from hyperfront.paper.studies import STUDIES, Study
+from hyperfront.preferences import rays as laid_out
+from hyperfront.problem import Problem
+from hyperfront.problems import build
+from hyperfront.problems.toys import ENTRIES as TOYS
+from hyperfront.runs import RunFolder, load
+from hyperfront.training.record import describe
+
+PRESETS = ("full", "smoke")
+Notify = Callable[[str, bool], None]
+"""Called before each part of the work with its name, and whether it was finished before."""
+
+
+@dataclass(frozen=True, eq=False)
+class Workshop:
+    """Studies of one preset. A workshop that does not ``train`` reads what is there, and leaves out what is not."""
+
+    out: Path
+    preset: str = "smoke"
+    train: bool = True
+    seeds: int | None = None
+    """Instead of as many as each study has."""
+    device: str = "auto"
+    data_dir: Path | None = None
+    runs: Path = Path("runs/reproduce")
+    progress: bool = False
+    notify: Notify = lambda part, finished: None
+    _problems: dict[str, Problem] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.preset not in PRESETS:
+            raise unknown_name("preset", self.preset, PRESETS)
+
+    def study(self, name: str) -> Study:
+        study = STUDIES[name] if self.preset == "full" else STUDIES[name].shrunk()
+        return study if self.seeds is None else replace(study, seeds=self.seeds)
+
+    def results(self, name: str) -> list[Result]:
+        """All results of a study, which is run as far as it has not been."""
+        study, folder = self.study(name), self.folder(name)
+        if not self.train:
+            found = {(r.method, r.seed): r for r in map(Result.load, (folder / "results").glob("*.json"))}
+            loose = {(r.method, r.seed): r for r in self.loose if _fits(r, study)}
+            return sorted((loose | found).values(), key=lambda r: (study.methods.index(r.method), r.seed))
+
+        def tell(method: str, seed: int, result: Result | None) -> None:
+            self.notify(f"{name}: {method}, seed {seed}", result is not None)
+
+        return compare(
+            self.problem(study),
+            study.methods,
+            self.plan(study),
+            seeds=range(study.seeds),
+            folder=folder,
+            runs=self.runs_of(name),
+            progress=self.progress,
+            notify=tell,
+        )
+
+    def finished(self, name: str) -> tuple[int, int]:
+        """How many results of a study are there, and how many there will be."""
+        study = self.study(name)
+        there = {file.stem for file in (self.folder(name) / "results").glob("*.json")}
+        wanted = {f"{method}-{seed}" for method in study.methods for seed in range(study.seeds)}
+        return len(there & wanted), len(wanted)
+
+    def look(
+        self, name: str, method: str, seed: int, what: str, measure: Callable[[ParetoModel, Problem, RunFolder], Any]
+    ) -> Any:
+        """Something else measured on a model of a study: kept, so that it is measured once. None where it is missing
+        and nothing is trained."""
+        return self.part(
+            f"studies/{name}/looks/{method}-{seed}-{what}", lambda: self._measured(name, method, seed, measure)
+        )
+
+    def part(self, name: str, make: Callable[[], Any]) -> Any:
+        """Any piece of work whose result is JSON, done once."""
+        file = self.out / self.preset / f"{name}.json"
+        if file.exists():
+            self.notify(name, True)
+            return checkpoint.read_json(file)
+        if not self.train:
+            return None
+        self.notify(name, False)
+        found = make()
+        checkpoint.write_json(file, found)
+        return found
+
+    def problem(self, study: Study) -> Problem:
+        """The problem of a study; its data are read once for all studies."""
+        arguments = study.recipe().arguments
+        key = f"{study.problem} {sorted(arguments.items())}"
+        if key not in self._problems:
+            where = {} if self.data_dir is None or study.problem in TOYS else {"data_dir": self.data_dir}
+            self._problems[key] = build(study.problem, **arguments, **where)
+        return self._problems[key]
+
+    def plan(self, study: Study) -> Plan:
+        problem = self.problem(study)
+        return Plan(
+            preset=study.preset,
+            recipe=study.recipe(),
+            rays=laid_out(study.rays, problem.m),
+            expansion=study.expansion,
+            budget=study.budget,
+            device=self.device_for(problem),
+        )
+
+    def device_for(self, problem: Problem) -> str:
+        if self.device != "auto":
+            return self.device
+        return "cuda" if problem.has_data and torch.cuda.is_available() else "cpu"
+
+    def folder(self, name: str) -> Path:
+        return self.out / self.preset / "studies" / name
+
+    def runs_of(self, name: str) -> Path:
+        return self.runs / self.preset / name
+
+    def _measured(self, name: str, method: str, seed: int, measure: Callable) -> Any:
+        study, run = self.study(name), RunFolder(self.runs_of(name) / f"{method}-{seed}")
+        problem = self.problem(study)
+        if not run.front.exists():  # its result is there, but the model is gone
+            run_method(method, self.plan(study), problem, seed=seed, runs=run.path.parent, progress=self.progress)
+        return measure(load(run.path, device=self.device_for(problem)), problem, run)
+
+    @cached_property
+    def loose(self) -> list[Result]:
+        """Results of `hyperfront train --result`, anywhere in the folder but in studies."""
+        files = [file for file in sorted(self.out.rglob("*.json")) if "studies" not in file.parts]
+        return [Result.load(file) for file in files if FORMAT in file.read_text()]
+
+
+def _fits(result: Result, study: Study) -> bool:
+    """Whether a result is one that the study asks for, as far as it says what its settings were."""
+    if (result.problem, result.preset, len(result.rays)) != (study.problem, study.preset, study.rays):
+        return False
+    wanted = describe(asdict(study.recipe()))
+    return result.method in study.methods and all(
+        wanted[key] == value for key, value in result.settings.items() if key in wanted
+    )

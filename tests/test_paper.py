@@ -1,0 +1,328 @@
+"""The paper's items: every one runs as a smoke test, what is finished is not run again, and the page shows it all."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+import torch
+from torch import nn
+
+from hyperfront import metrics
+from hyperfront.cli import main
+from hyperfront.experiments import Result
+from hyperfront.experiments import compare as comparing
+from hyperfront.paper import ITEMS, Workshop, numbers, reproduce
+from hyperfront.paper.attribution import integrated_gradients
+from hyperfront.paper.deviations import DEVIATIONS
+from hyperfront.paper.report import collect, report
+from hyperfront.paper.runtime import subset_volumes
+from hyperfront.paper.studies import STUDIES
+from tests.chromium import chromium, needs_chromium  # noqa: F401 (a fixture)
+from tests.data import DATA, needs_data
+
+RESULTS = Path(__file__).parents[1] / "results"
+WITHOUT_DATA = ("figure-1", "figure-2", "figure-7", "figure-8", "figure-12")
+WITHOUT_FIGURE = ("table-1", "table-2", "table-3", "table-4", "table-5", "table-6", "appendix-b2", "deviations")
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory) -> Workshop:
+    """One for all tests, as items share what they train."""
+    folder = tmp_path_factory.mktemp("paper")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield Workshop(folder / "results", "smoke", runs=folder / "runs", data_dir=DATA)
+    torch.set_num_threads(threads)
+
+
+# ---- declarations --------------------------------------------------------------------------------------------
+
+
+def test_every_table_and_figure_of_the_paper_is_an_item():
+    wanted = {f"figure-{k}" for k in range(1, 13)} | {f"table-{k}" for k in range(1, 7)} | {"appendix-b2", "deviations"}
+    assert set(ITEMS) == wanted
+
+
+def test_studies_are_all_used_and_no_item_needs_another():
+    used = {study for item in ITEMS.values() for study in item.studies}
+    assert used == set(STUDIES)
+    named = {name for item in ITEMS.values() for name in item.deviations}
+    assert named == set(DEVIATIONS)
+
+
+def test_full_studies_follow_the_paper():
+    pools = {
+        "multi-fashion-mnist-25": 25,
+        "multi-fashion-25": 25,
+        "multi-mnist-25": 25,
+        "adult-30": 30,
+        "sarcos-40": 40,
+    }
+    assert {name: STUDIES[name].rays for name in pools} == pools
+    for name, study in STUDIES.items():
+        large = study.problem == "nyuv2" or study.preset.startswith("resnet18") or name in pools
+        assert study.seeds == (1 if large or name == "fonseca-evolution" else 3), name
+    assert STUDIES["fonseca-evolution"].budget.generations == 100_000
+    names = ("multi-mnist-5", "adult-10", "nyuv2-5", "sarcos-paper-20")
+    assert [STUDIES[name].rays for name in names] == [5, 10, 5, 20]
+
+
+def test_a_study_for_a_test_asks_for_less_of_everything():
+    for study in STUDIES.values():
+        small = study.shrunk()
+        assert small.seeds == 1 and small.rays < study.rays and set(small.methods) <= set(study.methods)
+        assert small.recipe().epochs < study.recipe().epochs
+
+
+def test_the_papers_times_are_those_of_one_model_times_the_rays():
+    assert numbers.MINUTES["multi-mnist"]["epo"] == pytest.approx(23.6 * 5)
+    assert numbers.MINUTES["adult"]["epo"] == pytest.approx(1.55 * 10)
+    assert numbers.MINUTES["nyuv2"]["pmtl"] == pytest.approx(4.79 * 60)
+    assert numbers.MINUTES["sarcos"]["epo"] == pytest.approx(0.5 * 20 * 60)
+
+
+# ---- every item, as a smoke test -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in WITHOUT_DATA else needs_data) for n in ITEMS])
+def test_an_item_runs_from_end_to_end_within_ten_seconds(name, workshop):
+    start = time.process_time()
+    finding, folder = reproduce(name, ITEMS[name], workshop)
+    assert time.process_time() - start < 10
+    assert not finding.missing
+    document = json.loads((folder / "data.json").read_text())
+    assert document["item"] == name and document["command"] == f"hyperfront reproduce {name} --preset smoke"
+    assert document["tables"] and all(
+        len(row) == len(table["columns"]) for table in document["tables"] for row in table["rows"]
+    )
+    text = (folder / "table.md").read_text()
+    assert all(table["title"] in text for table in document["tables"])
+    assert bool(document["environments"]) == (ITEMS[name].trains)
+    differences = (folder / "differences.md").read_text()
+    assert all(DEVIATIONS[each].here in differences for each in ITEMS[name].deviations)
+    figures = {file.suffix: file.read_bytes() for file in folder.glob("figure.*")}
+    if name in WITHOUT_FIGURE:
+        assert not figures
+    else:
+        assert figures[".png"].startswith(b"\x89PNG") and b"</svg>" in figures[".svg"]
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ("name", "paper"),
+    [("table-1", numbers.TABLE_1), ("table-2", numbers.TABLE_2), ("table-4", numbers.TABLE_4)],
+)
+def test_tables_have_ours_beside_the_papers(name, paper, workshop):
+    finding, _ = reproduce(name, ITEMS[name], workshop)
+    for table, problem in zip(finding.tables, paper):
+        rows = {row[0].lower(): row for row in table.rows}
+        for method, said in paper[problem].items():
+            row, number = rows[method], finding.numbers[table.title][method]
+            assert float(row[4]) == said.hypervolume
+            assert row[6] == ("-" if said.uniformity is None else f"{said.uniformity:.3f}")
+            assert row[3] == f"{number['hypervolume'][0]:.3f}"
+        assert rows["phn-epo, same rays"][1] == rows["epo"][1]
+        assert int(rows["epo"][1]) < int(rows["phn-epo"][1])
+
+
+def test_what_is_finished_is_not_run_again_and_gives_the_same_bytes(workshop, monkeypatch):
+    _, folder = reproduce("figure-8", ITEMS["figure-8"], workshop)
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    runs = []
+    run = comparing.__globals__["run_method"]
+    monkeypatch.setitem(
+        comparing.__globals__, "run_method", lambda name, *a, **k: runs.append(name) or run(name, *a, **k)
+    )
+    reproduce("figure-8", ITEMS["figure-8"], workshop)
+    assert not runs
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+    (workshop.folder("zdt2-5") / "results" / "ls-0.json").unlink()
+    reproduce("figure-8", ITEMS["figure-8"], workshop)
+    assert runs == ["ls"]
+
+
+# ---- pieces ----------------------------------------------------------------------------------------------------
+
+
+def test_volumes_of_subsets_lie_between_those_of_the_worst_and_the_best_subset():
+    losses, reference = torch.rand(6, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64), (1.0, 1.0)
+    found = subset_volumes(losses, reference)
+    assert list(found) == [1, 2, 3, 4, 5, 6]
+    for size, (mean, deviation) in found.items():
+        all_of_them = [
+            metrics.hypervolume(losses[list(rows)], reference) for rows in itertools.combinations(range(6), size)
+        ]
+        assert min(all_of_them) <= mean <= max(all_of_them)
+        assert deviation <= max(all_of_them) - min(all_of_them)
+        assert mean == pytest.approx(fmean(all_of_them), abs=4 * deviation / 50**0.5 + 1e-12)
+    assert found[6] == (pytest.approx(metrics.hypervolume(losses, reference)), 0.0)
+
+
+class TwoHeads(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.body = nn.Sequential(nn.Flatten(), nn.Linear(16, 12), nn.Tanh())
+        self.left, self.right = nn.Linear(12, 10), nn.Linear(12, 10)
+
+    def forward(self, x):
+        return self.left(self.body(x)), self.right(self.body(x))
+
+
+def test_attributions_add_up_to_the_change_of_the_score():
+    network, image, ray = TwoHeads(), torch.rand(1, 4, 4), torch.tensor([0.3, 0.7])
+    found = integrated_gradients(network, image, ray, steps=200)
+
+    def score(x):
+        return sum(r * logits.softmax(-1) for r, logits in zip(ray, network(x[None])))[0]
+
+    torch.testing.assert_close(found.sum((1, 2)), score(image) - score(torch.zeros_like(image)), atol=1e-5, rtol=1e-3)
+    assert not integrated_gradients(network, torch.zeros(1, 4, 4), ray).any()
+
+
+def test_a_ray_at_one_end_looks_at_one_task():
+    network, image = TwoHeads(), torch.rand(1, 4, 4)
+    before = integrated_gradients(network, image, torch.tensor([1.0, 0.0]))
+    nn.init.normal_(network.right.weight)
+    torch.testing.assert_close(integrated_gradients(network, image, torch.tensor([1.0, 0.0])), before)
+
+
+# ---- the report ------------------------------------------------------------------------------------------------
+
+
+def test_the_report_uses_result_files_that_are_there_and_lists_what_is_missing():
+    sections = {each.name: each for each in collect(RESULTS)}
+    files = sorted(RESULTS.glob("multi-mnist/multi-mnist-paper-epo-*.json"))
+    known = [Result.load(file).fronts["test"]["hypervolume"] for file in files]
+    table = next(t for t in sections["table-1"].finding.tables if t.title == "Multi-MNIST")
+    rows = {row[0]: row for row in table.rows}
+    assert rows["PHN-EPO"][3].startswith(f"{fmean(known):.3f}") and rows["PHN-EPO"][4] == "2.78"
+    assert sections["table-1"].state in ("partial", "complete")
+    for name, section in sections.items():
+        assert section.state != "missing" or section.finding.missing, name
+
+
+def test_the_page_is_one_file_and_escapes_what_comes_from_files(tmp_path):
+    hostile = replace(
+        Result.load(next(RESULTS.glob("fairness/adult-best-ls-0.json"))), problem="<script>alert(1)</script>"
+    )
+    hostile.save(tmp_path / "hostile.json")
+    text = report(tmp_path)
+    assert "<script" not in text and "&lt;script&gt;" in text
+    addresses = re.findall(r'(?:src|href)="([^"]{0,40})', text)
+    assert {address for address in addresses if not address.startswith(("#", "data:"))} == {
+        "https://arxiv.org/abs/2010.04104"
+    }
+
+
+def test_an_empty_folder_gives_a_report_with_the_papers_numbers(tmp_path):
+    text = report(tmp_path)
+    assert '<td class="paper">2.78</td>' in text and '<td class="gap">missing</td>' in text
+    assert "0 as a smoke test" in text
+    assert all(f'<section id="{name}">' in text for name in ITEMS)
+    assert all(f"hyperfront reproduce {name} --preset full" in text for name in ITEMS)
+
+
+@pytest.fixture(scope="module")
+def page_file(workshop) -> Path:
+    reproduce("figure-8", ITEMS["figure-8"], workshop)
+    file = workshop.out / "report.html"
+    file.write_text(report(workshop.out))
+    return file
+
+
+@needs_chromium
+@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (390, "dark")])
+def test_the_page_reads_well(width, scheme, chromium, page_file):  # noqa: F811
+    context = chromium.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, offline=True)
+    page, problems = context.new_page(), []
+    page.on("console", lambda message: problems.append(message.text))
+    page.on("requestfailed", lambda request: problems.append(request.url[:80]))
+    page.goto(page_file.as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") == width  # wide tables scroll in their own boxes
+    images = page.evaluate("[...document.images].map(i => [i.naturalWidth, i.getBoundingClientRect().width])")
+    assert len(images) >= 3 and all(natural > 0 and shown <= width for natural, shown in images)
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", ground))) > 384) == (scheme == "light")
+    page.click('#overview a[href="#figure-8"]')
+    page.wait_for_function("Math.abs(document.getElementById('figure-8').getBoundingClientRect().top) < 5")
+    assert not problems
+    context.close()
+
+
+# ---- the command line ------------------------------------------------------------------------------------------
+
+
+def hyperfront(*words: str, folder: Path, code: int = 0) -> str:
+    printed, ended = io.StringIO(), 0
+    with contextlib.chdir(folder), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        try:
+            main(list(words))
+        except SystemExit as stopped:
+            ended = stopped.code
+    assert ended == code, printed.getvalue()
+    return printed.getvalue()
+
+
+def test_the_commands(tmp_path):
+    assert "0 of 17" in hyperfront("reproduce", "--list", folder=tmp_path)
+    text = hyperfront("reproduce", "Figure 12", "figure-2", folder=tmp_path)
+    assert "HV" not in text and "31,910" in text
+    assert (tmp_path / "results" / "smoke" / "figure-12" / "figure.png").exists()
+    assert "done" in hyperfront("reproduce", "--list", folder=tmp_path)
+    hyperfront("report", "--out", "page.html", folder=tmp_path)
+    assert "Learning the Pareto front" in (tmp_path / "page.html").read_text()
+    shutil.rmtree(tmp_path / "results")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["reproduce"], "--list"),
+        (["reproduce", "tabel-1"], "did you mean 'table-1'"),
+        (["reproduce", "figure-1", "--preset", "ful"], "did you mean 'full'"),
+        (["reproduce", "figure-1", "--seeds", "0"], "one at least"),
+        (["reproduce", "figure-1", "--device", "tpu"], "no such device"),
+        (["report", "nowhere"], "no such folder"),
+    ],
+)
+def test_mistakes_get_an_answer(words, message, tmp_path):
+    assert message in hyperfront(*words, folder=tmp_path, code=2)
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path):
+    command = [
+        sys.executable,
+        "-c",
+        "from hyperfront.cli import main; main()",
+        "reproduce",
+        "figure-8",
+        "--preset",
+        "full",
+    ]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
+    checkpoint = tmp_path / "runs" / "reproduce" / "full" / "problem2-phn" / "phn-epo-0" / "last.safetensors"
+    with process:
+        while not checkpoint.exists():
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130 and "stopped in figure-8; the same command goes on" in errors
