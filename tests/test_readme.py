@@ -89,9 +89,10 @@ def test_the_commands_with_data_run_in_order(tmp_path, monkeypatch):
             words = shlex.split(command.replace("--preset best", "").replace("--seeds 3", "--seeds 1"))
             words += ["--preset", "smoke", *SHORTER[words[0]]]
         printed[words[0]] = hyperfront(*words, folder=tmp_path)
-    assert set(printed) == {"data", "train", "results", "compare", "tune"}
+    assert set(printed) == {"data", "train", "results", "compare", "tune", "reproduce", "report"}
     assert "cpmtl" in printed["compare"] and "wrote runs/tune-adult-smoke/epo.json" in printed["tune"]
     assert "multi-fashion-mnist" in printed["results"]
+    assert "PHN-EPO, same rays" in printed["reproduce"] and (tmp_path / "report.html").exists()
 
 
 def test_make_demo_is_the_demo_and_make_test_the_whole_suite():

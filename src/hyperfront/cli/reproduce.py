@@ -72,7 +72,7 @@ def reproduce(
             finding, folder = make(name, ITEMS[name], workshop)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"stopped in {name}; the same command goes on") from None
-        _show(finding, folder)
+        _show(finding, folder, claims=preset == "full" or not ITEMS[name].trains)
 
 
 def _tell(part: str, finished: bool) -> None:
@@ -80,7 +80,7 @@ def _tell(part: str, finished: bool) -> None:
         console.print(f"  {part}", style="dim")
 
 
-def _show(finding: Any, folder: Path) -> None:
+def _show(finding: Any, folder: Path, *, claims: bool) -> None:
     for table in finding.tables:
         shown = Table(title=table.title, title_justify="left", box=None, header_style="bold", pad_edge=False)
         for index, name in enumerate(table.columns):
@@ -89,7 +89,7 @@ def _show(finding: Any, folder: Path) -> None:
             shown.add_row(*row)
         Console(highlight=False, width=max(console.width, 150)).print(shown)
         console.print()
-    for claim in finding.claims:
+    for claim in finding.claims if claims else ():
         console.print(
             f"  {'yes' if claim.holds else 'no '}  {claim.text}: {claim.numbers}", soft_wrap=True, markup=False
         )

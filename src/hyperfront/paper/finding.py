@@ -48,12 +48,18 @@ class Finding:
         """Whether nothing of it was there."""
         return bool(self.missing) and not self.environments
 
+    @property
+    def remarks(self) -> list[str]:
+        """Notes, and one more where times cannot be compared."""
+        devices = [*dict.fromkeys(str(each.get("device")) for each in self.environments)]
+        return self.notes + ([f"Times are of different devices: {', '.join(devices)}."] if len(devices) > 1 else [])
+
     def document(self) -> dict[str, Any]:
         """As JSON, without the figure."""
         return {
             "tables": [asdict(table) for table in self.tables],
             "claims": [asdict(claim) for claim in self.claims],
-            "notes": self.notes,
+            "notes": self.remarks,
             "numbers": self.numbers,
             "missing": self.missing,
             "environments": self.environments,
@@ -63,7 +69,7 @@ class Finding:
         """Tables, claims and notes."""
         parts = [table.markdown() for table in self.tables]
         parts += ["\n".join(f"- [{'x' if c.holds else ' '}] {c.text}: {c.numbers}" for c in self.claims)]
-        parts += ["\n".join(f"- {note}" for note in self.notes)]
+        parts += ["\n".join(f"- {remark}" for remark in self.remarks)]
         parts += ["Missing: " + ", ".join(self.missing)] if self.missing else []
         return "\n\n".join(part for part in parts if part) + "\n"
 

@@ -123,7 +123,7 @@ def _item(section: Section) -> Iterator[str]:
     yield from (page.table(table) for table in finding.tables if table.rows)
     if finding.claims and section.state != "smoke":
         yield page.claims(finding.claims)
-    yield from (page.paragraph(note) for note in finding.notes if section.preset is not None)
+    yield from (page.paragraph(remark) for remark in finding.remarks if section.preset is not None)
     if finding.missing:
         yield page.folded(f"{len(finding.missing)} missing", page.items(finding.missing))
     if section.item.deviations:

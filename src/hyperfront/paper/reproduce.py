@@ -35,7 +35,8 @@ def reproduce(name: str, item: Item, workshop: Workshop) -> tuple[Finding, Path]
         "environments": distinct(finding.environments),
     }
     checkpoint.write_json(folder / "data.json", document)
-    _write(folder / "table.md", f"# {name}: {item.what}\n\n{finding.markdown()}")
+    warning = "A smoke test: the numbers mean nothing.\n\n" if item.trains and workshop.preset == "smoke" else ""
+    _write(folder / "table.md", f"# {name}: {item.what}\n\n{warning}{finding.markdown()}")
     _write(folder / "differences.md", f"# {name}: what differs from the paper\n\n{differences(item)}")
     if finding.figure is not None:
         for suffix in ("png", "svg"):

@@ -66,7 +66,8 @@ class Workshop:
         if not self.train:
             found = {(r.method, r.seed): r for r in map(Result.load, (folder / "results").glob("*.json"))}
             loose = {(r.method, r.seed): r for r in self.loose if _fits(r, study)}
-            return sorted((loose | found).values(), key=lambda r: (study.methods.index(r.method), r.seed))
+            wanted = [r for r in (loose | found).values() if r.method in study.methods]
+            return sorted(wanted, key=lambda r: (study.methods.index(r.method), r.seed))
 
         def tell(method: str, seed: int, result: Result | None) -> None:
             self.notify(f"{name}: {method}, seed {seed}", result is not None)
