@@ -296,7 +296,7 @@ def test_the_commands(tmp_path):
         (["reproduce", "tabel-1"], "did you mean 'table-1'"),
         (["reproduce", "figure-1", "--preset", "ful"], "did you mean 'full'"),
         (["reproduce", "figure-1", "--seeds", "0"], "one at least"),
-        (["reproduce", "figure-1", "--device", "tpu"], "no such device"),
+        (["reproduce", "figure-1", "--device", "tpu"], "cannot use this device"),
         (["report", "nowhere"], "no such folder"),
     ],
 )

@@ -300,6 +300,7 @@ def test_what_docs_serve_says_works(server, analytic):
     lines = re.findall(r"^\$ curl localhost:8000(\S+) -d '(.*)'$", text, flags=re.MULTILINE)
     assert len(lines) == 2
     for path, body in lines:
+        path = path.replace("/vlmop2-epo/", "/vlmop2/")  # a folder made by train is called after the solver too
         assert analytic[0].call("POST", path, body.encode())[0] == 200
     documented = set(analytic[0].get("/openapi.json")[1]["paths"])
     for path in documented:
