@@ -79,7 +79,7 @@ class Study:
             preset=self.small.preset,
             changes={**self.small.changes, **self.changes},
             arguments={**self.arguments, **self.small.arguments},
-            expansion=Expansion(steps=1, iterations=1, rows=4),
+            expansion=Expansion(steps=1, iterations=1, rows=64),
             budget=Budget(generations=5, population=12),
         )
 
