@@ -172,6 +172,9 @@ def test_volumes_of_subsets_lie_between_those_of_the_worst_and_the_best_subset()
     assert found[6] == (pytest.approx(metrics.hypervolume(losses, reference)), 0.0)
 
 
+ALL = torch.arange(10)[None]
+
+
 class TwoHeads(nn.Module):
     def __init__(self):
         super().__init__()
@@ -184,21 +187,25 @@ class TwoHeads(nn.Module):
 
 
 def test_attributions_add_up_to_the_change_of_the_score():
-    network, image, ray = TwoHeads(), torch.rand(1, 4, 4), torch.tensor([0.3, 0.7])
-    found = integrated_gradients(network, image, ray, steps=200)
+    network, images, ray = TwoHeads(), torch.rand(3, 1, 4, 4), torch.tensor([0.3, 0.7])
+    found = integrated_gradients(network, images, ray, ALL.expand(3, -1), steps=200)
 
     def score(x):
-        return sum(r * logits.softmax(-1) for r, logits in zip(ray, network(x[None])))[0]
+        return sum(r * logits.softmax(-1) for r, logits in zip(ray, network(x)))
 
-    torch.testing.assert_close(found.sum((1, 2)), score(image) - score(torch.zeros_like(image)), atol=1e-5, rtol=1e-3)
-    assert not integrated_gradients(network, torch.zeros(1, 4, 4), ray).any()
+    change = score(images) - score(torch.zeros_like(images))
+    torch.testing.assert_close(found.sum((2, 3)), change, atol=1e-5, rtol=1e-3)
+    torch.testing.assert_close(
+        integrated_gradients(network, images[1:2], ray, torch.tensor([[7, 3]]), steps=200), found[1:2, [7, 3]]
+    )
+    assert not integrated_gradients(network, torch.zeros(1, 1, 4, 4), ray, ALL).any()
 
 
 def test_a_ray_at_one_end_looks_at_one_task():
-    network, image = TwoHeads(), torch.rand(1, 4, 4)
-    before = integrated_gradients(network, image, torch.tensor([1.0, 0.0]))
+    network, image = TwoHeads(), torch.rand(1, 1, 4, 4)
+    before = integrated_gradients(network, image, torch.tensor([1.0, 0.0]), ALL)
     nn.init.normal_(network.right.weight)
-    torch.testing.assert_close(integrated_gradients(network, image, torch.tensor([1.0, 0.0])), before)
+    torch.testing.assert_close(integrated_gradients(network, image, torch.tensor([1.0, 0.0]), ALL), before)
 
 
 # ---- the report ------------------------------------------------------------------------------------------------
@@ -214,6 +221,22 @@ def test_the_report_uses_result_files_that_are_there_and_lists_what_is_missing()
     assert sections["table-1"].state in ("partial", "complete")
     for name, section in sections.items():
         assert section.state != "missing" or section.finding.missing, name
+
+
+def test_a_result_file_counts_for_a_study_only_with_the_same_settings(tmp_path):
+    found = Result.load(RESULTS / "multi-mnist" / "multi-mnist-paper-ls-1.json")
+    others = {
+        "alpha": {**found.settings, "alpha": 0.5},
+        "hidden": {**found.settings, "model": {**found.settings["model"], "hidden": 50}},
+        "split": {**found.settings, "arguments": {**found.settings["arguments"], "split": "paper"}},
+    }
+    for name, settings in others.items():
+        replace(found, settings=settings).save(tmp_path / f"{name}.json")
+    replace(found, rays=found.rays[:5]).save(tmp_path / "rays.json")
+    assert not Workshop(tmp_path, "full", train=False).results("multi-mnist-phn")
+    found.save(tmp_path / "same.json")
+    (result,) = Workshop(tmp_path, "full", train=False).results("multi-mnist-phn")
+    assert (result.method, result.seed) == ("phn-ls", 1)
 
 
 def test_the_page_is_one_file_and_escapes_what_comes_from_files(tmp_path):

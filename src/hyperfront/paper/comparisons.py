@@ -64,6 +64,11 @@ def measured(workshop: Workshop, side: Side) -> list[Measured]:
     return found
 
 
+def methods_of(workshop: Workshop, side: Side) -> list[str]:
+    """Baselines, then hypernetworks, in the order of the paper."""
+    return [method for name in (side.baselines, side.phn) if name for method in workshop.study(name).methods]
+
+
 def _few(workshop: Workshop, side: Side) -> int:
     return workshop.study(side.baselines).rays if side.baselines else side.rays
 
@@ -73,7 +78,7 @@ def compared(workshop: Workshop, sides: Sequence[Side], paper: Numbers) -> Findi
     finding = Finding()
     for side in sides:
         methods = {each.method: each for each in measured(workshop, side)}
-        wanted = [m for name in (side.baselines, side.phn) if name for m in workshop.study(name).methods]
+        wanted = methods_of(workshop, side)
         rows = [row for method in wanted for row in _rows(side, method, methods.get(method), paper[side.problem])]
         finding.missing.extend(f"{side.title}: {method}" for method in wanted if method not in methods)
         finding.tables.append(Table(side.title, COLUMNS, rows))

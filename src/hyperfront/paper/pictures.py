@@ -12,7 +12,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import Normalize
 
 from hyperfront import metrics, plots
-from hyperfront.paper.comparisons import Side
+from hyperfront.paper.comparisons import Side, methods_of
 from hyperfront.paper.drawing import absent, methods_legend, panels, ray_colours, scatter
 from hyperfront.paper.finding import Finding, Table, shown
 from hyperfront.paper.looks import evolution, same_rays
@@ -28,7 +28,8 @@ def losses_and_evolution(workshop: Workshop, sides: Sequence[Side]) -> Finding:
     with panels(2, len(sides), height=3.1) as (figure, axes):
         for (above, below), side in zip(axes.T, sides):
             results = [result for result in _all_results(workshop, side) if result.seed == 0]
-            finding.missing.extend([] if results else [side.title])
+            there = {result.method for result in results}
+            finding.missing.extend(f"{side.title}: {m}" for m in methods_of(workshop, side) if m not in there)
             above.set_title(side.title, fontsize=10)
             for result in results:
                 losses, rays = np.array(result.fronts["test"]["losses"]), inverse_rays(result).numpy()
@@ -48,10 +49,13 @@ def losses_and_evolution(workshop: Workshop, sides: Sequence[Side]) -> Finding:
             if records:
                 _over_epochs(figure, below, records)
                 rows += [(side.title, *_epoch(record)) for record in plots.spread(records, 5)]
-                finding.numbers[side.title] = records
-            for each, there in ((above, results), (below, records)):
+            else:
+                finding.missing.append(f"{side.title}: evolution of phn-epo")
+            fronts = {r.method: {"rays": r.rays, "losses": r.fronts["test"]["losses"]} for r in results}
+            finding.numbers[side.title] = {"fronts": fronts, "evolution": records}
+            for each, drawn in ((above, results), (below, records)):
                 each.set(xlabel="left", ylabel="right")
-                if not there:
+                if not drawn:
                     absent(each)
         methods_legend(figure, [*dict.fromkeys(methods)], coloured=False)
     columns = ("problem", "epoch", "validation HV", "validation uniformity")
@@ -96,7 +100,7 @@ def trade_offs(workshop: Workshop, studies: Sequence[str]) -> Finding:
             each.add_collection(LineCollection(lines, colors=list(ray_colours(rays)), linewidths=0.8, alpha=0.7))
             each.set_xticks(range(losses.shape[1]), [name.replace("_", "\n") for name in result.objectives])
             each.set(xlim=(-0.1, losses.shape[1] - 0.9), ylim=(0, losses.max() * 1.05), ylabel="test loss")
-            rows.append((result.problem, str(len(losses)), *_ranges(losses), shown(metrics_share(losses), 2)))
+            rows.append((result.problem, str(len(losses)), *_ranges(losses), shown(_nondominated(losses), 2)))
             finding.numbers[study] = {"rays": result.rays, "losses": result.fronts["test"]["losses"]}
             finding.environments.append(dict(result.environment))
         label = "ray entry of the cross entropy"
@@ -113,6 +117,6 @@ def _ranges(losses: np.ndarray) -> list[str]:
     return [f"{low:.3f} to {high:.3f}" for low, high in zip(losses.min(0), losses.max(0))]
 
 
-def metrics_share(losses: np.ndarray) -> float:
+def _nondominated(losses: np.ndarray) -> float:
     """Share of the points that no other dominates."""
     return metrics.nondominated(torch.from_numpy(losses)).double().mean().item()

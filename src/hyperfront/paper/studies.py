@@ -37,7 +37,7 @@ class Small:
 
 
 TOY = Small("best", {"epochs": 1, "rays_per_step": 4})
-IMAGES = Small(changes={"epochs": 1, "batch_size": 64, "hidden": 8}, arguments={"rows": 256})
+IMAGES = Small(changes={"epochs": 1, "batch_size": 64, "hidden": 8}, arguments={"rows": 128})
 ROWS = Small(changes={"epochs": 1, "align": False}, arguments={"rows": 1000})
 MOTION = Small(changes={"epochs": 1}, arguments={"rows": 256})
 SCENES = Small(
@@ -79,7 +79,7 @@ class Study:
             preset=self.small.preset,
             changes={**self.small.changes, **self.changes},
             arguments={**self.arguments, **self.small.arguments},
-            expansion=Expansion(steps=1, iterations=1, rows=4),
+            expansion=Expansion(steps=1, iterations=1, rows=64),
             budget=Budget(generations=5, population=12),
         )
 
