@@ -153,6 +153,32 @@ def test_a_checkpoint_without_its_module_or_with_another_is_refused(tmp_path):
         hf.load(tmp_path / "nowhere")
 
 
+class Breaks(hf.Callback):
+    """Raises at the end of an epoch, before its checkpoint."""
+
+    def __init__(self, epoch: int):
+        self.epoch = epoch
+
+    def epoch_ended(self, record):
+        if record["epoch"] == self.epoch:
+            raise OSError("no space left")
+
+
+def test_where_checkpoints_are_dear_a_run_goes_on_from_an_earlier_one_and_ends_at_the_same_bytes(tmp_path, monkeypatch):
+    settings = {"epochs": 8, "validate_every": 8}
+    runs.run(tmp_path / "whole", **settings)
+    monkeypatch.setattr("hyperfront.training.loop.CHECKPOINTS", 1e9)
+    with pytest.raises(OSError, match="no space left"):
+        runs.run(tmp_path / "cut", callbacks=(Breaks(5),), **settings)
+    assert len((tmp_path / "cut" / "metrics.jsonl").read_text().splitlines()) == 5
+    seen = []
+    monkeypatch.setattr(hf.Callback, "epoch_ended", lambda self, record: seen.append(record["epoch"]))
+    runs.run(tmp_path / "cut", callbacks=(hf.Callback(),), resume=True, **settings)
+    assert seen == list(range(2, 9))  # the first epoch had a checkpoint, since its price was not known
+    for name in RESULTS:
+        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+
+
 def test_the_model_ends_at_its_best_validated_weights(tmp_path):
     run = runs.run(tmp_path / "run", epochs=6)
     volumes = [record["validation"]["hypervolume"] for record in run.history]

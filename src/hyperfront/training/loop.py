@@ -41,6 +41,8 @@ from hyperfront.training.step import Step, check_solver
 FALLBACK_SHARE = 0.5
 """A solver that fell back on more than this share of an epoch's rays is not the solver it is named after: an error."""
 CALIBRATION_BATCHES = 8
+CHECKPOINTS = 20
+"""A checkpoint is due when its last writing has been paid for by this many times as much training."""
 
 
 def fit(
@@ -68,7 +70,6 @@ def fit(
     patience: int | None = None,
     align: bool = False,
     criterion: Callable[[Front], float] | None = None,
-    checkpoint_every: int = 1,
     callbacks: Sequence[Callback] | None = None,
 ) -> Run:
     """Train ``model`` on ``problem``; afterwards it holds the weights with the best validation hypervolume (the last
@@ -87,6 +88,7 @@ def fit(
 
     With ``out``, the folder holds ``config.json`` and ``environment.json`` (before the first step), ``metrics.jsonl``,
     ``last.safetensors`` and ``best.safetensors``, and at the end ``front.json``; ``resume=True`` goes on there exactly.
+    ``last`` is written on Ctrl-C, with every new ``best``, and so often that it takes a twentieth of the time.
     Problems without data have nothing to select on: their last weights are kept, and there is no ``best``.
     """
     settings = Settings(
@@ -102,7 +104,6 @@ def fit(
         deterministic=deterministic,
         validate_every=validate_every,
         patience=patience,
-        checkpoint_every=checkpoint_every,
     )
     solver, preferences = check_solver(solver or EPO()), preferences or Dirichlet()
     problem.check_model(model)
@@ -131,7 +132,7 @@ def fit(
 
     config = {
         **model.document(),
-        **{key: value for key, value in describe(settings).items() if key not in ("name", "checkpoint_every")},
+        **{key: value for key, value in describe(settings).items() if key != "name"},
         "solver": describe(solver),
         "preferences": describe(preferences),
         "align": align,
@@ -186,6 +187,7 @@ def _train(
     """Epochs until the end, each with its validation, checkpoint and record; ``best`` is kept up to date."""
     state, problem, settings = train.state, train.problem, train.settings
     position, model, steps = state.position, train.model, train.length
+    saved, cost = time.perf_counter(), 0.0  # when the last checkpoint was written, and the seconds that took
     history = [record for record in (folder.records() if folder else []) if record["epoch"] <= position.epoch]
 
     def done() -> bool:
@@ -205,13 +207,14 @@ def _train(
                 engine.run(position.epoch, goes_on)
                 if position.step < steps and request.made:
                     raise KeyboardInterrupt(_saved(state, folder, train.source.exact))
-                record = _record(state, steps, time.perf_counter() - start)
+                record, improved = _record(state, steps, time.perf_counter() - start), False
                 _refuse_broken(state, steps)
                 epoch = position.begin(position.epoch + 1)
                 if "val" in problem.sources and (epoch % settings.validate_every == 0 or epoch == settings.epochs):
                     front, record["validation"] = _validate(model, problem, rays, settings.batch_size)
                     reached = criterion(front) if criterion else record["validation"]["hypervolume"]
-                    if problem.has_data and _improved(position, reached):
+                    improved = problem.has_data and _improved(position, reached)
+                    if improved:
                         best |= {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
                         if folder:
                             model.save(folder.best)
@@ -219,8 +222,11 @@ def _train(
                     calibrate(model, problem, settings.batch_size)
                 history.append(record)
                 _each(callbacks, "epoch_ended", record)
-                if folder and (done() or epoch % settings.checkpoint_every == 0):
+                now = time.perf_counter()
+                if folder and (done() or improved or now - saved >= CHECKPOINTS * cost):
                     state.save(folder.last)
+                    saved = time.perf_counter()
+                    cost = saved - now
                 _refuse_fallbacks(record, state.step.solver)
                 if request.made and not done():
                     raise KeyboardInterrupt(_saved(state, folder, True))

@@ -31,10 +31,9 @@ class Settings:
     deterministic: bool
     validate_every: int
     patience: int | None
-    checkpoint_every: int
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "rays_per_step", "batch_size", "validate_every", "checkpoint_every", "patience"):
+        for name in ("epochs", "rays_per_step", "batch_size", "validate_every", "patience"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or value < 1):
                 raise HyperfrontError(f"{name} is not a positive number", got=value, expected="an integer >= 1")
