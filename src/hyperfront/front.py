@@ -257,14 +257,19 @@ def _measure(model: ParetoModel, split: Split, rays: Tensor, batch_size: int) ->
     try:
         found: list[dict[str, Any]] = []  # what each ray has seen so far
         for part in model.prepare(rays).split(at_once):
-            theta, totals = model.hypernet(part), None
+            theta, sums = model.hypernet(part), dict[str, Any]()  # sums of all rays at once
+            others = [dict[str, Any]() for _ in part]  # and what does not add up, ray by ray
             for batch in split.source.batches(batch_size, model.device):
                 stacked = model.target.map(statistics, theta, part, batch, split=False)
-                each = [map_tensors(lambda t: t[r], stacked) for r in range(len(part))]  # noqa: B023
-                totals = each if totals is None else [_merged(measures, *pair) for pair in zip(totals, each)]
-            if totals is None:
+                apart = {
+                    name: stacked.pop(name) for name in [*stacked] if name in measures and not measures[name].additive
+                }
+                sums = _merged(measures, sums, stacked)
+                if apart:
+                    others = [_merged(measures, *pair) for pair in zip(others, _each_ray(apart, len(part)))]
+            if not sums and not any(others):
                 raise ProblemError(f"the {split.name} split is empty")
-            found += totals
+            found += [total | other for total, other in zip(_each_ray(sums, len(part)), others)]
     finally:
         model.train(mode)
 
@@ -279,7 +284,12 @@ def _measure(model: ParetoModel, split: Split, rays: Tensor, batch_size: int) ->
 
 
 def _merged(measures: Mapping[str, Measure], first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    return {name: measure.merge(first[name], second[name]) for name, measure in measures.items()}
+    """The statistics of two sets of rows, the first of which may be none."""
+    return {name: measures[name].merge(first[name], new) if first else new for name, new in second.items()}
+
+
+def _each_ray(stacked: dict[str, Any], count: int) -> list[dict[str, Any]]:
+    return [map_tensors(lambda tensor: tensor[ray], stacked) for ray in range(count)]  # noqa: B023
 
 
 def _widened(tensor: Tensor) -> Tensor:
