@@ -39,6 +39,8 @@ Network = Callable[[Batch], Any]
 _IMAGES = (nn.modules.conv._ConvNd, nn.modules.pooling._MaxPoolNd, nn.modules.pooling._AvgPoolNd)
 _LOOP_ON_CPU = (*_IMAGES, ConvReluPool)
 _LOOP_ALWAYS = (nn.RNNBase, nn.RNNCellBase, nn.MultiheadAttention)
+_LARGE = 2**17
+"""Weights of a network from which on its convolutions fill a GPU by themselves, and vmap makes them slower."""
 
 
 class Target(nn.Module):
@@ -225,7 +227,8 @@ class Target(nn.Module):
             return self.batching == "vmap"
         slow = _LOOP_ALWAYS + (_LOOP_ON_CPU if theta.device.type == "cpu" else ())
         running = self.batchnorm == "shared" and self.training  # running averages are updated in place
-        return not (len(theta) == 1 or self._vmap_fails or running or self._has(slow))
+        large = theta.shape[1] > _LARGE and self._has(_IMAGES)
+        return not (len(theta) == 1 or self._vmap_fails or running or large or self._has(slow))
 
     @property
     def stackable(self) -> bool:

