@@ -161,6 +161,15 @@ class TestBatchNorm:
         count = 6 * 7 * 7
         torch.testing.assert_close(model(x, ray), by_batch, atol=3 / count, rtol=0.05)
 
+    def test_calibration_on_batches_is_that_of_all_rows_also_far_from_zero(self):
+        rows = 1000 + torch.randn(40, 3, 5)
+        model = hf.wrap(nn.Sequential(nn.BatchNorm1d(3), nn.Flatten(), nn.Linear(15, 2)), ["a", "b"])
+        model.calibrate(rows.split(9))  # 9, 9, 9, 9 and 4
+        found = model.at([0.25, 0.75])[0]
+        columns = rows.double().movedim(1, -1).reshape(-1, 3)
+        torch.testing.assert_close(found.running_mean.double(), columns.mean(0), atol=1e-3, rtol=0)
+        torch.testing.assert_close(found.running_var.double(), columns.var(0), atol=0, rtol=1e-4)
+
     def test_batch_mode_depends_on_the_batch_and_shared_mode_on_running_averages(self):
         batch, x = wrapped("conv net with BatchNorm", batchnorm="batch")
         assert (batch(x, RAYS)[:, :2] - batch(x[:2], RAYS)).abs().max() > 1e-3

@@ -290,9 +290,10 @@ class Target(nn.Module):
 
         def record(name: str) -> Callable:
             def hook(layer: nn.Module, args: tuple[Tensor]) -> None:
-                x = args[0].detach().double().transpose(0, 1).flatten(1)  # [features, everything else]
-                update = torch.stack([torch.full_like(x[:, 0], x.shape[1]), x.sum(1), x.square().sum(1)])
-                moments[name] = moments[name].to(x.device) + update
+                x = args[0].detach()
+                variance, mean = torch.var_mean(x, [d for d in range(x.ndim) if d != 1], correction=0)
+                count = torch.full_like(mean, x.numel() // x.shape[1])
+                moments[name] = _pooled(moments[name].to(x.device), torch.stack([count, mean, variance]).double())
 
             return hook
 
@@ -304,9 +305,8 @@ class Target(nn.Module):
             for handle in hooks:
                 handle.remove()
         found = []
-        for name, (count, total, square) in moments.items():
-            mean, layer = total / count, self.norms[name]
-            variance = (square / count - mean.square()).clamp_min(0) * count / (count - 1).clamp_min(1)
+        for name, (count, mean, biased) in moments.items():
+            layer, variance = self.norms[name], biased * count / (count - 1).clamp_min(1)
             reached = bool(count.any())  # a layer that only training uses keeps its own values
             found += [mean, variance] if reached else [layer.running_mean, layer.running_var]
         return torch.cat([tensor.to(self.statistics) for tensor in found])
@@ -363,6 +363,14 @@ class _Places(list[tuple[dict[str, Any], str, str]]):
             for key, tensor in store.items()
             if tensor is not None
         )
+
+
+def _pooled(first: Tensor, second: Tensor) -> Tensor:
+    """Count, mean and variance ``[3, features]`` of two samples together (Chan, Golub & LeVeque, 1979)."""
+    (n, mean, variance), (more, other, own) = first, second
+    share, apart = more / (n + more), other - mean
+    spread = variance * (1 - share) + own * share + apart.square() * share * (1 - share)
+    return torch.stack([n + more, mean + apart * share, spread])
 
 
 def _flat(name: str) -> str:
