@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import random
@@ -183,6 +184,17 @@ def test_the_model_ends_at_its_best_validated_weights(tmp_path):
     run = runs.run(tmp_path / "run", epochs=6)
     volumes = [record["validation"]["hypervolume"] for record in run.history]
     assert run.front.hypervolume() == pytest.approx(max(volumes), rel=1e-12)
+
+
+def test_while_no_point_is_below_the_reference_the_latest_weights_are_kept(tmp_path):
+    out_of_reach = dataclasses.replace(runs.problem(), reference=(1e-9, 1e-9))
+    torch.manual_seed(0)
+    model = hf.wrap(runs.Net(), ["sum", "product"], hidden=4)
+    run = hf.fit(model, out_of_reach, epochs=4, batch_size=16, out=tmp_path / "run", callbacks=[])
+    assert {record["validation"]["hypervolume"] for record in run.history} == {0.0}
+    assert (
+        run.front.losses.tolist() == run.history[-1]["validation"]["losses"] != run.history[0]["validation"]["losses"]
+    )
 
 
 def test_training_stops_early_when_validation_no_longer_improves(tmp_path):

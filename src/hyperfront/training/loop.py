@@ -267,12 +267,12 @@ def _record(state: TrainingState, steps: int, seconds: float) -> dict[str, Any]:
 
 
 def _improved(position: Position, reached: float | None) -> bool:
-    """Whether these are the best weights so far; without a reference point the last ones always are."""
-    if reached is None or position.best is None or reached > position.best:
-        position.best, position.stale = reached, 0
-        return True
-    position.stale += 1
-    return False
+    """Whether to keep these weights: the best so far, the last of equally good ones (until a point is below the
+    reference all are), and without a reference point always."""
+    better = reached is None or position.best is None or reached > position.best
+    equal = reached == position.best
+    position.best, position.stale = (reached, 0) if better else (position.best, position.stale + 1)
+    return better or equal
 
 
 def _refuse_fallbacks(record: dict[str, Any], solver: Solver) -> None:
