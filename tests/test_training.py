@@ -190,7 +190,9 @@ def test_while_no_point_is_below_the_reference_the_latest_weights_are_kept(tmp_p
     out_of_reach = dataclasses.replace(runs.problem(), reference=(1e-9, 1e-9))
     torch.manual_seed(0)
     model = hf.wrap(runs.Net(), ["sum", "product"], hidden=4)
-    run = hf.fit(model, out_of_reach, epochs=4, batch_size=16, out=tmp_path / "run", callbacks=[])
+    with pytest.warns(UserWarning, match="not aligned"):  # data so far from the training data have nothing to say
+        run = hf.fit(model, out_of_reach, epochs=4, batch_size=16, out=tmp_path / "run", callbacks=[], align=True)
+    assert not model.alignment.any()
     assert {record["validation"]["hypervolume"] for record in run.history} == {0.0}
     assert (
         run.front.losses.tolist() == run.history[-1]["validation"]["losses"] != run.history[0]["validation"]["losses"]
