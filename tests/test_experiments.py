@@ -51,9 +51,17 @@ def test_uniformity_is_compared_with_what_any_result_reaches():
     assert float(alone["of attainable"]) == pytest.approx(1)  # nothing better is known
 
 
-def test_settings_with_another_split_are_another_row():
-    other = replace(result(0, ON_RAYS), settings={"arguments": {"split": "paper"}})
-    assert [row[1] for row in summarise([result(0, ON_RAYS), other])] == ["default", "paper"]
+def test_losses_that_cannot_be_compared_are_other_data():
+    logits = replace(result(0, [[0.5, 0.5], [0.5, 0.5]]), settings={"arguments": {"gap": "logit"}})
+    rows = [dict(zip(COLUMNS, row)) for row in summarise([result(0, ON_RAYS), logits])]
+    assert [row["data"] for row in rows] == ["logit", "probability"]
+    assert {row["of attainable"] for row in rows} == {"1.000"}
+
+
+def test_settings_that_are_not_those_of_the_preset_are_named_and_the_same_run_counts_once():
+    wider = replace(result(0, ON_RAYS), settings={"arguments": {}, "model": {"hidden": 7}, "alpha": 0.5})
+    rows = [dict(zip(COLUMNS, row)) for row in summarise([result(0, ON_RAYS), wider, result(0, ON_RAYS)])]
+    assert [(row["preset"], row["seeds"]) for row in rows] == [("best", "1"), ("best, alpha=0.5, hidden=7", "1")]
 
 
 def test_a_file_gives_back_what_was_saved_and_others_are_refused(tmp_path):

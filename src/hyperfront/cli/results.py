@@ -9,7 +9,7 @@ import tyro
 
 from hyperfront.cli.output import as_markdown, console, show_table
 from hyperfront.errors import HyperfrontError
-from hyperfront.experiments.result import FORMAT, Result
+from hyperfront.experiments.result import load_folder
 from hyperfront.experiments.table import COLUMNS, summarise
 
 
@@ -18,7 +18,7 @@ def results(
     *,
     markdown: bool = False,
 ) -> None:
-    """Print a table of the result files that `hyperfront train --result FILE` wrote.
+    """Print a table of the result files that `train --result`, `compare` and `reproduce` wrote.
 
     Hypervolume and uniformity (natural log) are of the test data, at the problem's rays, for the model that validation
     chose; mean and standard deviation over seeds. "Of attainable" compares the uniformity at each ray with the best
@@ -28,11 +28,10 @@ def results(
         folder: Where the files are, at any depth.
         markdown: Print the table as Markdown, with the best scores over the rays as well.
     """
-    found = (file for file in sorted(folder.rglob("*.json")) if "studies" not in file.parts)  # `report` shows those
-    files = [file for file in found if FORMAT in file.read_text()]
-    if not files:
+    found = load_folder(folder)
+    if not found:
         raise HyperfrontError("no result files", got=folder, fix="hyperfront train PROBLEM --result FILE writes one")
-    rows = summarise(Result.load(file) for file in files)
+    rows = summarise(found)
     if markdown:
         console.print(as_markdown(COLUMNS, rows), soft_wrap=True, markup=False)
         return

@@ -69,6 +69,11 @@ class Result:
             raise CheckpointError("the file holds no result of a run", got=f"{path}: {error!r}") from None
 
 
+def load_folder(folder: Path) -> list[Result]:
+    """All results in a folder, at any depth; other JSON files are passed over."""
+    return [Result.load(file) for file in sorted(folder.rglob("*.json")) if FORMAT in file.read_text()]
+
+
 def measure(
     run: Run,
     problem: Problem,

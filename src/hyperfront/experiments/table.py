@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from itertools import groupby
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,11 +15,26 @@ from torch import Tensor
 from hyperfront import metrics
 from hyperfront.experiments.result import Result
 from hyperfront.preferences import convert
+from hyperfront.problems import PROBLEMS
+from hyperfront.training.record import describe
 
 COLUMNS = (
-    "problem", "split", "preset", "method", "seeds", "HV", "uniformity", "of attainable", "non-dominated",
+    "problem", "data", "preset", "method", "rays", "seeds", "HV", "uniformity", "of attainable", "non-dominated",
     "best scores", "seconds",
 )  # fmt: skip
+DATA = ("split", "size", "gap")
+"""Arguments of problems that make losses which cannot be compared with others."""
+
+
+class Kind(NamedTuple):
+    """What the results of a row have in common."""
+
+    problem: str
+    data: str
+    preset: str
+    """With whatever is different."""
+    method: str
+    rays: str
 
 
 def summarise(results: Iterable[Result]) -> list[tuple[str, ...]]:
@@ -26,24 +44,49 @@ def summarise(results: Iterable[Result]) -> list[tuple[str, ...]]:
     "Of attainable" compares the uniformity at each ray with the best that a non-dominated point of any of the results
     reaches there (:func:`hyperfront.metrics.controllability`), averaged over rays.
     """
-    ordered = sorted(results, key=lambda r: (*_kind(r), r.seed))
+    ordered = sorted({(_kind(r), r.seed): r for r in results}.items(), key=lambda item: item[0])
     pools = {
-        where: torch.cat([_losses(result) for result in group])
-        for where, group in groupby(ordered, key=lambda r: _kind(r)[:2])
+        where: torch.cat([_losses(result) for _, result in group])
+        for where, group in groupby(ordered, key=lambda item: item[0][0][:2])
     }
-    return [_row(kind, list(group), pools[kind[:2]]) for kind, group in groupby(ordered, key=_kind)]
+    return [
+        _row(kind, [result for _, result in group], pools[kind[:2]])
+        for kind, group in groupby(ordered, key=lambda item: item[0][0])
+    ]
 
 
 def _losses(result: Result) -> Tensor:
     return torch.tensor(result.fronts["test"]["losses"], dtype=torch.float64)
 
 
-def _kind(result: Result) -> tuple[str, str, str, str]:
-    split = str(result.settings["arguments"].get("split", "default"))
-    return result.problem, split, result.preset, result.method
+def _kind(result: Result) -> Kind:
+    known = PROBLEMS.get(result.problem)
+    defaults = inspect.signature(known.make).parameters if known else {}
+    arguments = {name: p.default for name, p in defaults.items()} | result.settings["arguments"]
+    data = ", ".join(str(arguments[name]) for name in DATA if name in arguments)
+    return Kind(result.problem, data or "-", _preset(result), result.method, str(len(result.rays) or "-"))
 
 
-def _row(kind: tuple[str, str, str, str], group: Sequence[Result], pool: Tensor) -> tuple[str, ...]:
+def _preset(result: Result) -> str:
+    """The preset, and the settings that are not its own."""
+    entry = PROBLEMS.get(result.problem)
+    own = entry.presets.get(result.preset) if entry else None
+    if own is None:  # a file of another version
+        return result.preset
+    known = _flat(describe(asdict(own if result.family == "phn" else own.for_separate_models())))
+    found = _flat(result.settings)
+    changed = [f"{key}={found[key]}" for key in sorted(found) if key not in DATA and found[key] != known.get(key)]
+    return ", ".join([result.preset, *changed])
+
+
+def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by name, with options of the hypernetwork and arguments of the problem among them."""
+    apart = ("rays", "separate", "expansion", "budget", "evaluation_rays")
+    flat = {key: value for key, value in settings.items() if key not in (*apart, "model", "arguments")}
+    return flat | settings.get("model", {}) | settings.get("arguments", {})
+
+
+def _row(kind: Kind, group: Sequence[Result], pool: Tensor) -> tuple[str, ...]:
     tests = [result.fronts["test"] for result in group]
     best = [f"{name} {spread([_extreme(name, test['scores'][name]) for test in tests])}" for name in tests[0]["scores"]]
     return (

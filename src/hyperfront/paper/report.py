@@ -17,7 +17,7 @@ from typing import Any
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from hyperfront.experiments.result import Result
+from hyperfront.experiments.result import Result, load_folder
 from hyperfront.experiments.table import COLUMNS as RESULT_COLUMNS
 from hyperfront.experiments.table import summarise
 from hyperfront.paper import page
@@ -73,7 +73,7 @@ def report(folder: Path, *, data_dir: Path | None = None) -> str:
         "claims": ("What it shows", _claims(sections)),
         **{each.name: (_title(each.name), _item(each)) for each in sections},
         "departures": ("Departures from the paper", _departures(sections)),
-        "runs": ("Single runs", _runs(loose)),
+        "runs": ("All runs", _runs([*loose, *load_folder(folder / "full")])),
         "environment": ("Environment", _environment(sections, loose)),
         "again": ("How to reproduce", _again()),
     }
@@ -145,16 +145,16 @@ def _departures(sections: list[Section]) -> Iterator[str]:
     yield page.table(Table("Departures", ("name", "the paper", "here", "why", "effect"), rows))
 
 
-def _runs(loose: list[Result]) -> Iterator[str]:
-    if not loose:
-        yield page.paragraph("No result files of `hyperfront train --result`.")
+def _runs(results: list[Result]) -> Iterator[str]:
+    if not results:
+        yield page.paragraph("No result files.")
         return
     yield page.paragraph(
-        "Result files of `hyperfront train --result`, which have other presets too. Those with the paper's settings "
-        "are used above where a study has no results of its own. “Of attainable” compares the uniformity with the best "
-        "that a non-dominated point of any of these runs has at the same ray."
+        "What the items above are made from, and files of `hyperfront train --result`, which have presets of our "
+        "own; those with the paper's settings are used above where a study has no results of its own. “Of attainable” "
+        "compares the uniformity with the best that a non-dominated point of any run has at the same ray."
     )
-    yield page.table(Table(f"{len(loose)} runs", RESULT_COLUMNS, summarise(loose)))
+    yield page.table(Table(f"{len(results)} files", RESULT_COLUMNS, summarise(results)))
 
 
 def _environment(sections: list[Section], loose: list[Result]) -> Iterator[str]:
