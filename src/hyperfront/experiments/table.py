@@ -103,7 +103,7 @@ def _row(kind: Kind, group: Sequence[Result], pool: Tensor) -> tuple[str, ...]:
 
 def _extreme(name: str, values: Sequence[float]) -> float:
     """The best value over the rays: gaps and errors should be small, everything else large."""
-    return min(values) if any(word in name for word in ("gap", "error")) else max(values)
+    return min(values) if any(word in name for word in ("gap", "error", "mse")) else max(values)
 
 
 def _controllability(result: Result, pool: Tensor) -> float | None:
