@@ -30,7 +30,7 @@ from hyperfront.paper.attribution import integrated_gradients
 from hyperfront.paper.deviations import DEVIATIONS
 from hyperfront.paper.report import collect, report
 from hyperfront.paper.runtime import subset_volumes
-from hyperfront.paper.studies import STUDIES
+from hyperfront.paper.studies import STUDIES, TOY, Study
 from tests.chromium import chromium, needs_chromium  # noqa: F401 (a fixture)
 from tests.data import DATA, needs_data
 
@@ -349,3 +349,17 @@ def test_ctrl_c_says_how_to_go_on(tmp_path):
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130 and "stopped in figure-8; the same command goes on" in errors
+
+
+def test_settings_are_chosen_for_each_method_once(tmp_path, monkeypatch):
+    few, rates = {"epochs": 2, "rays_per_step": 4}, {"lr": [1e-9, 1e-2]}  # the first leaves all at the start
+    study = Study("zdt1", ("phn-epo", "epo"), 3, TOY, seeds=1, preset="best", changes=few, search=rates)
+    monkeypatch.setitem(STUDIES, "tuned", study)
+    workshop = Workshop(tmp_path / "results", "full", runs=tmp_path / "runs")
+    rate_of = {result.method: result.settings["lr"] for result in workshop.results("tuned")}
+    assert rate_of == {"phn-epo": 1e-2, "epo": 1e-2}
+    tuned = json.loads((tmp_path / "results" / "full" / "tuned" / "zdt1-epo.json").read_text())
+    assert tuned["settings"] == {"lr": 1e-2} and sum(tuned["trials"].values()) == 2
+    monkeypatch.setattr("hyperfront.paper.workshop.tune", None)
+    (tmp_path / "results" / "full" / "studies" / "tuned" / "results" / "epo-0.json").unlink()
+    assert len(workshop.results("tuned")) == 2

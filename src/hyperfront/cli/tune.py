@@ -101,7 +101,6 @@ def tune(
     if storage is None:
         folder.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
-    _quiet()
     console.print(f"[bold]{method}[/bold] on [bold]{problem}[/bold], preset {preset}, {trials} trials; {folder}")
     try:
         found = run_trials(
@@ -153,12 +152,3 @@ def _tell(study: Any, trial: Any) -> None:
 
 def _words(settings: Any) -> str:
     return ", ".join(f"{name} {f'{v:.3g}' if isinstance(v, float) else v}" for name, v in settings.items())
-
-
-def _quiet() -> None:
-    """Optuna's own log lines repeat what is printed here."""
-    try:
-        import optuna
-    except ImportError:
-        return  # the error that says what to install comes later
-    optuna.logging.set_verbosity(optuna.logging.ERROR)

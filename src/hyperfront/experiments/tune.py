@@ -87,6 +87,7 @@ def tune(
     ``callbacks`` are those of every training run; ``notify(study, trial)`` is called after each trial.
     """
     optuna, kind = load_optuna(), family(check_method(method))
+    optuna.logging.set_verbosity(optuna.logging.ERROR)  # its own log lines repeat what ``notify`` is told
     if kind not in ("phn", "per-ray"):
         raise HyperfrontError(
             f"{method} has no settings to tune", expected="phn-SOLVER or SOLVER", fix="cpmtl begins with those of ls"

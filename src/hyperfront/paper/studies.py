@@ -21,6 +21,7 @@ PEOPLE = ("adult", "default", "bank")
 PHN = ("phn-ls", "phn-epo")
 ALPHAS = (0.1, 0.2, 0.3, 0.5, 1.0)
 WIDTHS = (25, 50, 100, 150, 200)
+RATES = {"lr": [1e-3, 5e-4, 1e-4]}
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,8 @@ class Study:
     """Settings that replace those of the preset: fields of its recipe, or options of the hypernetwork."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of the problem, beside those of the preset."""
+    search: Mapping[str, list[Any]] = field(default_factory=dict)
+    """Settings to be chosen for each method, by the paper's protocol (:mod:`hyperfront.experiments.tune`)."""
     expansion: Expansion = field(default_factory=Expansion)
     budget: Budget = field(default_factory=Budget)
 
@@ -79,6 +82,7 @@ class Study:
             preset=self.small.preset,
             changes={**self.small.changes, **self.changes},
             arguments={**self.arguments, **self.small.arguments},
+            search={},
             expansion=Expansion(steps=1, iterations=1, rows=64),
             budget=Budget(generations=5, population=12),
         )
@@ -122,9 +126,9 @@ def _images() -> dict[str, Study]:
 def _tables() -> dict[str, Study]:
     studies = {}
     for name in PEOPLE:
-        studies[f"{name}-phn"] = Study(name, PHN, 153, ROWS)  # the paper samples 150
-        studies[f"{name}-10"] = Study(name, ("ls", "pmtl", "epo"), 10, ROWS)
-    studies["adult-30"] = Study("adult", ("ls", "epo"), 30, ROWS, seeds=1)
+        studies[f"{name}-phn"] = Study(name, PHN, 153, ROWS, search=RATES)  # the paper samples 150
+        studies[f"{name}-10"] = Study(name, ("ls", "pmtl", "epo"), 10, ROWS, search=RATES)
+    studies["adult-30"] = Study("adult", ("ls", "epo"), 30, ROWS, seeds=1, search=RATES)
     for split in ("paper", "blocks"):
         where = {"split": split}
         studies[f"sarcos-{split}-phn"] = Study("sarcos", PHN, 100, MOTION, arguments=where)
@@ -157,7 +161,7 @@ def _deviations() -> dict[str, Study]:
     return {
         "with-relu": Study(images, ("phn-epo",), 25, IMAGES, arguments={"relu": True}),
         "split-paper": Study(images, ("phn-epo",), 25, IMAGES, arguments={"split": "paper"}),
-        "gap-logit": Study("adult", ("phn-epo",), 153, ROWS, arguments={"gap": "logit"}),
+        "gap-logit": Study("adult", ("phn-epo",), 153, ROWS, arguments={"gap": "logit"}, search=RATES),
         "split-official": Study("nyuv2", ("phn-epo",), 25, SCENES, seeds=1, arguments={**scenes, "split": "official"}),
     }
 

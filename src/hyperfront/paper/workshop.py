@@ -2,6 +2,7 @@
 
 ::
 
+    OUT/PRESET/tuned/PROBLEM-METHOD.json                    settings that were chosen on validation data
     OUT/PRESET/studies/STUDY/results/METHOD-SEED.json       one result for each method and seed
     OUT/PRESET/studies/STUDY/looks/METHOD-SEED-LOOK.json    what else was measured on that model
     RUNS/PRESET/STUDY/METHOD-SEED/                          the run: large, and needed for new looks only
@@ -9,6 +10,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -22,6 +24,7 @@ from hyperfront.errors import unknown_name
 from hyperfront.experiments.compare import compare
 from hyperfront.experiments.methods import Plan, run_method
 from hyperfront.experiments.result import FORMAT, Result
+from hyperfront.experiments.tune import Tuned, tune
 from hyperfront.model import ParetoModel
 from hyperfront.paper.studies import STUDIES, Study
 from hyperfront.preferences import rays as laid_out
@@ -29,6 +32,7 @@ from hyperfront.problem import Problem
 from hyperfront.problems import build
 from hyperfront.problems.toys import ENTRIES as TOYS
 from hyperfront.runs import RunFolder, load
+from hyperfront.training import Progress
 from hyperfront.training.record import describe
 
 PRESETS = ("full", "smoke")
@@ -127,9 +131,27 @@ class Workshop:
             preset=study.preset,
             recipe=study.recipe(),
             rays=laid_out(study.rays, problem.m),
+            tuned={method: self.tuned(study, method) for method in study.methods if study.search},
             expansion=study.expansion,
             budget=study.budget,
             device=self.device_for(problem),
+        )
+
+    def tuned(self, study: Study, method: str) -> dict[str, Any]:
+        """The settings of a method on a problem, chosen by the first study that needs them."""
+        return self.part(f"tuned/{study.problem}-{method}", lambda: asdict(self._tuned(study, method)))["settings"]
+
+    def _tuned(self, study: Study, method: str) -> Tuned:
+        trials = self.runs_of(f"tuned-{study.problem}-{method}") / "trials.db"
+        trials.parent.mkdir(parents=True, exist_ok=True)
+        return tune(
+            self.problem(study),
+            method,
+            self.plan(replace(study, search={})),
+            space=study.search,
+            trials=math.prod(map(len, study.search.values())),
+            storage=f"sqlite:///{trials}",
+            callbacks=[Progress()] if self.progress else [],
         )
 
     def device_for(self, problem: Problem) -> str:
