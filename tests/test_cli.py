@@ -108,6 +108,16 @@ def test_a_second_run_gets_a_folder_of_its_own(trained):
     assert (folder / "runs" / "vlmop2-epo" / "last.safetensors").read_bytes() == before
 
 
+def test_a_reader_that_has_read_enough_is_no_error():
+    command = [sys.executable, "-u", "-c", "from hyperfront.cli import main; main()", "train", "--help"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.close()  # as `| head` does
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait() == 1
+
+
 def test_ctrl_c_says_how_to_continue_and_the_command_it_names_works(tmp_path):
     words = ["train", "fonseca", "--out", "run", "--epochs", "12"]
     command = [sys.executable, "-c", "from hyperfront.cli import main; main()", *words]

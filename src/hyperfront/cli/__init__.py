@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping
@@ -76,6 +77,9 @@ def main(arguments: list[str] | None = None) -> None:
         _fail(str(error), code=2)
     except KeyboardInterrupt as stop:
         _fail(str(stop) or "stopped", code=130)
+    except BrokenPipeError:  # `| head` has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that Python can flush at its end
+        sys.exit(1)
 
 
 def _overview(functions: Mapping[str, Callable[..., None]]) -> SubcommandApp:

@@ -128,17 +128,13 @@ def train(
         run = fit(
             model,
             built,
-            solver=made,
-            preferences=Dirichlet(settings.alpha),
             seed=seed,
             out=folder.path,
             resume=resume,
             validation_rays=settings.evaluation_rays,
-            align=settings.aligns(made),
             engine=engine,
             callbacks=[Progress()],
-            rays_per_step=settings.rays_per_step,
-            **settings.training(),
+            **settings.hypernetwork(made),
         )
     except KeyboardInterrupt as stop:
         again = f"hyperfront train {name} ... --out {folder.path} --resume (with the same settings)"

@@ -36,7 +36,6 @@ from hyperfront.baselines import (
 from hyperfront.errors import unknown_name
 from hyperfront.experiments.result import Result, measure
 from hyperfront.front import evaluate
-from hyperfront.preferences import Dirichlet
 from hyperfront.preferences import rays as laid_out
 from hyperfront.problem import Problem
 from hyperfront.problems.recipe import Recipe
@@ -136,22 +135,17 @@ Trained = tuple[Run, dict[str, float]]
 def hypernetwork(name: str, plan: Plan, problem: Problem, seed: int, runs: Path, callbacks: list) -> Trained:
     solver, recipe = make_solver(name.removeprefix("phn-")), plan.recipe_of(name)
     torch.manual_seed(seed)
-    model = problem.model(**recipe.model)
     run = fit(
-        model,
+        problem.model(**recipe.model),
         problem,
-        solver=solver,
-        preferences=Dirichlet(recipe.alpha),
-        rays_per_step=recipe.rays_per_step,
         validation_rays=asked(plan.rays, solver),
-        align=recipe.aligns(solver),
         seed=seed,
         out=runs / f"{name}-{seed}",
         resume=True,
         device=plan.device,
         engine=plan.engine,
         callbacks=callbacks,
-        **recipe.training(),
+        **recipe.hypernetwork(solver),
     )
     return run, {}
 

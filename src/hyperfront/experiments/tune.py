@@ -25,7 +25,6 @@ from hyperfront.baselines import asked, fit_stacked, with_references
 from hyperfront.errors import CheckpointError, HyperfrontError, LossError, ProblemError
 from hyperfront.experiments.methods import Plan, check_method, family, with_settings
 from hyperfront.experiments.pruning import STARTUP, WARMUP, BelowMedian, Dominated, load_optuna
-from hyperfront.preferences import Dirichlet
 from hyperfront.preferences import rays as laid_out
 from hyperfront.problem import Problem
 from hyperfront.problems.recipe import Recipe
@@ -158,16 +157,12 @@ def _hypernetwork(
     run = fit(
         problem.model(**recipe.model),
         problem,
-        solver=solver,
-        preferences=Dirichlet(recipe.alpha),
-        rays_per_step=recipe.rays_per_step,
         validation_rays=asked(plan.rays, solver),
-        align=recipe.aligns(solver),
         seed=seed,
         device=plan.device,
         engine=plan.engine,
         callbacks=[*callbacks, BelowMedian(trial)],
-        **recipe.training(),
+        **recipe.hypernetwork(solver),
     )
     return _note(trial, run.front, problem)
 

@@ -75,16 +75,13 @@ def _run(workshop: Workshop, seed: int) -> dict[str, Any]:
     run = fit(
         problem.model(**recipe.model),
         problem,
-        solver=EPO(),
-        preferences=FixedRays.of(grid),
-        rays_per_step=recipe.rays_per_step,
         validation_rays=study.rays,
         seed=seed,
         out=workshop.runs_of("unseen-rays") / f"phn-epo-{seed}",
         resume=True,
         device=workshop.device_for(problem),
         callbacks=[Progress()] if workshop.progress else [],
-        **recipe.training(),
+        **recipe.hypernetwork(EPO()) | {"preferences": FixedRays.of(grid)},
     )
     few = slice(None) if workshop.preset == "full" else slice(None, None, 12)
     fronts = {

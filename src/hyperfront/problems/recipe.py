@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from hyperfront.preferences import Dirichlet
 from hyperfront.problem import Problem
 from hyperfront.solvers import Solver
 
@@ -40,9 +41,14 @@ class Recipe:
             key: getattr(self, key) for key in ("epochs", "batch_size", "lr", "schedule", "warmup", "validate_every")
         }
 
-    def aligns(self, solver: Solver) -> bool:
-        """Whether to align the rays of a model that is trained with this solver."""
-        return self.align and solver.convention == "inverse"
+    def hypernetwork(self, solver: Solver) -> dict[str, Any]:
+        """Those, and the ones that a hypernetwork has beside them."""
+        return self.training() | {
+            "solver": solver,
+            "preferences": Dirichlet(self.alpha),
+            "rays_per_step": self.rays_per_step,
+            "align": self.align and solver.convention == "inverse",
+        }
 
     def for_separate_models(self) -> Recipe:
         """The recipe for one model per ray: as many passes over the data, in batches as large as the part of a batch
