@@ -95,7 +95,7 @@ PAPER = {
 @pytest.mark.parametrize("name", PAPER)
 def test_a_front_of_the_papers_networks_runs_within_1e_5_of_pytorch(name, tmp_path):
     make, x, m, options = PAPER[name]
-    torch.manual_seed(1)
+    torch.manual_seed(2)  # with other weights two maxima of ENet may be equal up to rounding, and its places differ
     model = model_of(make(), x, m, **options)
     graph = export.graph(model, x)
     runners = [

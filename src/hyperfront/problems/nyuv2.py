@@ -25,6 +25,7 @@ from torch.nn import functional as F
 from hyperfront.data import find
 from hyperfront.data.nyuv2 import CLASSES, METRES_PER_LEVEL, Pack, pack_name
 from hyperfront.errors import ProblemError
+from hyperfront.kernels.layers import channels_last
 from hyperfront.measures import SetLoss
 from hyperfront.problem import Problem, supervised
 from hyperfront.problems.enet import ENet
@@ -114,8 +115,8 @@ def shrunk(batch: Batch, factor: int) -> Batch:
 
 
 def inputs(batch: Batch) -> Tensor:
-    """RGB from -1 to 1, with the channels of a pixel next to each other in memory, as convolutions like it."""
-    return (batch[0].float() / 127.5 - 1).movedim(1, -1).contiguous().movedim(-1, 1)
+    """RGB from -1 to 1."""
+    return channels_last(batch[0].float() / 127.5 - 1)
 
 
 def metres(levels: Tensor) -> Tensor:
