@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import os
 import random
@@ -18,10 +19,10 @@ import torch
 from torch import nn
 
 import hyperfront as hf
-from hyperfront import metrics
+from hyperfront import checkpoint, metrics
 from hyperfront.errors import CheckpointError, LossError
 from hyperfront.problems import build
-from hyperfront.solvers import Average, Clip, NormaliseByStart
+from hyperfront.solvers import Average, Clip, NormaliseByStart, Status
 from tests import runs
 
 RESULTS = ("last.safetensors", "best.safetensors", "front.json")
@@ -197,6 +198,65 @@ def test_while_no_point_is_below_the_reference_the_latest_weights_are_kept(tmp_p
     assert (
         run.front.losses.tolist() == run.history[-1]["validation"]["losses"] != run.history[0]["validation"]["losses"]
     )
+
+
+class Falls(hf.EPO):
+    """Always falls back."""
+
+    def __call__(self, losses, rays, gram=None):
+        weights, status = super().__call__(losses, rays, gram)
+        return weights, torch.full_like(status, Status.MIN_NORM)
+
+
+def test_a_solver_that_falls_back_on_most_rays_is_refused_as_often_as_one_tries(tmp_path):
+    model = hf.wrap(runs.Net(), ["sum", "product"], hidden=4)
+    for resume in (False, True, True):
+        with pytest.raises(LossError, match="fell back on most rays of epoch 1"):
+            hf.fit(
+                model,
+                runs.problem(),
+                solver=Falls(),
+                epochs=2,
+                batch_size=16,
+                out=tmp_path,
+                resume=resume,
+                callbacks=[],
+            )
+    assert not (tmp_path / "metrics.jsonl").read_text() and not (tmp_path / "last.safetensors").exists()
+
+
+def test_a_criterion_needs_no_reference_point(recwarn):
+    problem = dataclasses.replace(runs.problem(), reference=None)
+    model = hf.wrap(runs.Net(), ["sum", "product"], hidden=4)
+    settings = {"epochs": 9, "batch_size": 16, "lr": 0.0, "patience": 2, "callbacks": []}
+    run = hf.fit(model, problem, criterion=lambda front: -front.losses.sum().item(), **settings)
+    assert len(run.history) == 3 and not [w for w in recwarn if "last weights" in str(w.message)]
+
+
+def test_an_epoch_that_was_stopped_keeps_the_time_it_had_taken(tmp_path):
+    class Stop(hf.Callback):
+        def stepped(self):
+            time.sleep(0.05)
+            if next(count) == 4:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    count = itertools.count()
+    with pytest.raises(KeyboardInterrupt):
+        runs.run(tmp_path, epochs=1, callbacks=(Stop(),))
+    run = runs.run(tmp_path, epochs=1, resume=True)
+    assert run.history[0]["seconds"] >= 0.2
+
+
+def test_options_of_the_optimiser_are_those_of_the_device_it_goes_on_at(tmp_path):
+    runs.run(tmp_path, epochs=1)
+    tensors, document = checkpoint.read(tmp_path / "last.safetensors")
+    state, packed = checkpoint.unpack(document["training"], tensors), {}
+    state["optimizer"]["param_groups"][0]["capturable"] = True  # as a GPU's
+    document["training"] = checkpoint.pack(state, "training", packed)
+    checkpoint.write(tmp_path / "last.safetensors", tensors | packed, document)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"epochs": 2}))
+    assert len(runs.run(tmp_path, epochs=2, resume=True).history) == 2
 
 
 def test_training_stops_early_when_validation_no_longer_improves(tmp_path):

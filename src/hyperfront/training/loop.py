@@ -110,12 +110,12 @@ def fit(
     steps = problem.train.source.steps(batch_size)
     if steps < 1:
         raise ProblemError("the training data gives no full batch", fix="lower the batch size")
-    if patience is not None and problem.reference is None:
+    if patience is not None and problem.reference is None and criterion is None:
         raise ProblemError(
             "patience waits for a better hypervolume, which needs a reference point",
             fix="supervised(..., reference=(...)), a number above the losses you would accept for each objective",
         )
-    if problem.has_data and "val" in problem.sources and problem.reference is None:
+    if problem.has_data and "val" in problem.sources and problem.reference is None and criterion is None:
         warnings.warn("without a reference point there is no hypervolume: the last weights are kept", stacklevel=2)
     if align:  # said now, not after the last epoch
         alignment.check_convention(solver.convention)
@@ -207,10 +207,12 @@ def _train(
             while not done():
                 start = time.perf_counter()
                 engine.run(position.epoch, goes_on)
+                position.seconds += time.perf_counter() - start
                 if position.step < steps and request.made:
                     raise KeyboardInterrupt(_saved(state, folder, train.source.exact))
-                record, improved = _record(state, steps, time.perf_counter() - start), False
+                record, improved = _record(state, steps), False
                 _refuse_broken(state, steps)
+                _refuse_fallbacks(record, state.step.solver)  # before anything of the epoch is kept
                 epoch = position.begin(position.epoch + 1)
                 if "val" in problem.sources and (epoch % settings.validate_every == 0 or epoch == settings.epochs):
                     front, record["validation"] = _validate(model, problem, rays, settings.batch_size)
@@ -229,7 +231,6 @@ def _train(
                     state.save(folder.last)
                     saved = time.perf_counter()
                     cost = saved - now
-                _refuse_fallbacks(record, state.step.solver)
                 if request.made and not done():
                     raise KeyboardInterrupt(_saved(state, folder, True))
         finally:
@@ -256,7 +257,7 @@ def calibrate(model: ParetoModel, problem: Problem, batch_size: int) -> None:
         model.calibrate(problem.inputs(batch) for batch in itertools.islice(batches, CALIBRATION_BATCHES))
 
 
-def _record(state: TrainingState, steps: int, seconds: float) -> dict[str, Any]:
+def _record(state: TrainingState, steps: int) -> dict[str, Any]:
     position = state.position
     return {
         "epoch": position.epoch + 1,
@@ -264,7 +265,7 @@ def _record(state: TrainingState, steps: int, seconds: float) -> dict[str, Any]:
         "losses": dict(zip(state.model.objectives, (position.sums / position.step).tolist())),
         "status": {kind.name.lower(): int(position.statuses[kind]) for kind in Status if position.statuses[kind]},
         "lr": float(state.optimizer.param_groups[0]["lr"]),
-        "seconds": round(seconds, 3),
+        "seconds": round(position.seconds, 3),
     }
 
 

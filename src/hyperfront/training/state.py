@@ -20,6 +20,9 @@ from hyperfront.solvers import Stateful, Status
 from hyperfront.training.adam import Adam
 from hyperfront.training.step import Step, StepResult
 
+BY_DEVICE = {"capturable", "foreach", "fused"}
+"""Options of an optimiser that depend on where it runs, which need not be where it stopped."""
+
 
 @dataclass
 class Position:
@@ -31,6 +34,8 @@ class Position:
     """The largest validation hypervolume, or criterion, so far."""
     stale: int = 0
     """Validations since then."""
+    seconds: float = 0.0
+    """That the epoch has taken so far."""
     sums: Tensor = field(default_factory=lambda: torch.zeros(0))
     """Losses added up over the epoch so far, ``[m]``."""
     statuses: Tensor = field(default_factory=lambda: torch.zeros(len(Status), dtype=torch.long))
@@ -38,7 +43,7 @@ class Position:
 
     def begin(self, epoch: int) -> int:
         """Move to the start of ``epoch``."""
-        self.epoch, self.step = epoch, 0
+        self.epoch, self.step, self.seconds = epoch, 0, 0.0
         self.sums, self.statuses = torch.zeros_like(self.sums), torch.zeros_like(self.statuses)
         return epoch
 
@@ -97,6 +102,8 @@ class TrainingState:
             raise CheckpointError("the state of the training is damaged", got=f"{path}: {error!r}") from None
 
     def _restore(self, state: dict[str, Any]) -> None:
+        for stored, own in zip(state["optimizer"]["param_groups"], self.optimizer.param_groups):
+            stored.update({key: own[key] for key in BY_DEVICE & own.keys()})
         self.optimizer.load_state_dict(state["optimizer"])
         self.schedule.load_state_dict(state["schedule"])
         self.step.mean = state["mean"].to(self.model.device)
