@@ -24,11 +24,13 @@ from hyperfront.baselines import (
     fit_stacked,
     ideal_point,
     ideal_volume,
+    per_ray,
     seconds_one_by_one,
     separate_models,
     starts,
 )
 from hyperfront.baselines.cpmtl import Curvature
+from hyperfront.errors import CheckpointError
 from hyperfront.hypernets import SeparateHypernet
 from hyperfront.problems import toys
 from hyperfront.problems.lenet import LeNet
@@ -114,9 +116,43 @@ def test_a_run_of_separate_models_loads_like_any_other(tmp_path):
     assert loaded.record["convention"] == "direction"
 
 
-def test_one_by_one_is_timed_from_one_model():
-    seconds = seconds_one_by_one(few_steps(toys.vlmop2()), RAYS, hf.PMTL(), SHORT)
-    assert seconds == pytest.approx(round(seconds / 15, 3) * 15)  # an epoch's milliseconds, times 3 epochs and 5 models
+def test_one_by_one_is_timed_from_the_last_epoch_of_one_model(monkeypatch):
+    real, asked_for = per_ray.fit_stacked, []
+
+    def timed(problem, rays, solver, recipe, **options):
+        run = real(problem, rays, solver, recipe, **options)
+        asked_for.append(len(rays))
+        for record, seconds in zip(run.history, (9.0, 5.0, 2.0)):
+            record["seconds"] = seconds
+        return run
+
+    monkeypatch.setattr(per_ray, "fit_stacked", timed)
+    recipe = replace(SHORT, epochs=7)
+    assert seconds_one_by_one(few_steps(toys.vlmop2()), RAYS, hf.PMTL(), recipe) == 2.0 * 7 * 5
+    assert asked_for == [1]
+
+
+def test_of_equally_good_epochs_both_ways_keep_the_last():
+    problem, recipe = replace(regression(), reference=(1e-9, 1e-9)), replace(SHORT, epochs=3, validate_every=1)
+    together = fit_stacked(problem, RAYS, hf.EPO(), recipe, callbacks=())
+    apart = fit_one_by_one(problem, RAYS, hf.EPO(), recipe, callbacks=())
+    assert {record["validation"]["hypervolume"] for record in together.history} == {0.0}
+    torch.testing.assert_close(together.front.losses, apart.front.losses, atol=1e-4, rtol=1e-3)
+    assert together.history[0]["validation"]["losses"] != together.history[-1]["validation"]["losses"]
+
+
+def test_a_population_goes_on_only_as_what_it_is(tmp_path):
+    few = Budget(generations=2, population=8)
+    evolve("nsga3", toys.vlmop2(), few, out=tmp_path)
+    evolve("nsga3", toys.vlmop2(), replace(few, generations=3), out=tmp_path)  # more of the same
+    for name, problem, budget, seed in (
+        ("moead", toys.vlmop2(), few, 0),
+        ("nsga3", toys.fonseca(), few, 0),
+        ("nsga3", toys.vlmop2(), replace(few, population=12), 0),
+        ("nsga3", toys.vlmop2(), few, 1),
+    ):
+        with pytest.raises(CheckpointError, match="population of something else"):
+            evolve(name, problem, budget, seed=seed, out=tmp_path)
 
 
 # ---- the table of models -------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 import warnings
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -129,6 +129,7 @@ def test_after_ctrl_c_the_same_command_ends_where_it_would_have(tmp_path):
     [
         (["compare", "zdt2", "--methods", "phn-epoo"], "did you mean 'phn-epo'"),
         (["compare", "zdt2", "--methods", ","], "nothing to compare"),
+        (["compare", "zdt2", "--methods", "hvmax"], "did you mean 'phn-hvmax'"),
         (["compare", "zdt2", "--budget", "colour=1"], "generations, population, rows"),
         (["compare", "zdt2", "--tuned", "nowhere"], "nothing was tuned"),
         (["tune", "zdt2", "--method", "nsga3"], "no settings to tune"),
@@ -174,12 +175,21 @@ def test_one_model_per_ray_is_tuned_at_one_ray_and_compare_takes_what_was_found(
     assert len(re.findall(r"^trial ", text, flags=re.MULTILINE)) == 1
     found = Tuned.load(tmp_path / "tuned" / "epo.json")
     assert sum(found.trials.values()) == 3 and found.settings["lr"] in (1e-3, 1e-2, 3e-2)
-    assert "wrote tuned/epo.json" in hyperfront(*tune, "--trials", "3", folder=tmp_path)  # nothing left to do
+    for trials in ("3", "20"):  # nothing left to do
+        text = hyperfront(*tune, "--trials", trials, folder=tmp_path)
+        assert "wrote tuned/epo.json" in text and not re.findall(r"^trial ", text, flags=re.MULTILINE)
     other = hyperfront(*tune, "--arguments", "variables=3", folder=tmp_path, code=2)
     assert "trials with other settings" in other and "variables" in other
     words = ["compare", "vlmop2", "--methods", "epo", "--seeds", "1", "--epochs", "1", "--tuned", "tuned", "--out", "c"]
     hyperfront(*words, folder=tmp_path)
     assert Result.load(tmp_path / "c" / "results" / "epo-0.json").settings["lr"] == found.settings["lr"]
+    replace(found, method="ls").save(tmp_path / "tuned" / "ls.json")
+    words[3], words[-1] = "cpmtl,pmtl", "d"
+    assert "preset: pmtl" in hyperfront(*words, "--expansion", "steps=1", folder=tmp_path)
+    assert Result.load(tmp_path / "d" / "results" / "cpmtl-0.json").settings["lr"] == found.settings["lr"]
+    replace(found, problem="bank").save(tmp_path / "tuned" / "epo.json")
+    words[3] = "epo"
+    assert "another problem" in hyperfront(*words, folder=tmp_path, code=2)
 
 
 def test_a_hypernetwork_is_tuned_by_its_hypervolume_and_a_stopped_trial_is_taken_up_again(tmp_path):

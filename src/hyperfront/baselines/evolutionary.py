@@ -24,7 +24,7 @@ from torch import Tensor
 from hyperfront import checkpoint, metrics
 from hyperfront.baselines.per_ray import separate_models
 from hyperfront.baselines.starts import starts
-from hyperfront.errors import HyperfrontError
+from hyperfront.errors import CheckpointError, HyperfrontError
 from hyperfront.front import evaluate
 from hyperfront.model import ParetoModel
 from hyperfront.preferences import das_dennis
@@ -66,8 +66,16 @@ def evolve(
     file = None if out is None else Path(out) / "population.safetensors"
     theta, done, spent = starts(problem, _population(problem.m, budget), seed), 0, 0.0
     limit = _limit(problem, theta)
+    kind = {"method": name, "seed": seed, "population": len(theta), "rows": budget.rows, **(problem.identity or {})}
     if file is not None and file.exists():
         tensors, document = checkpoint.read(file)
+        if document.get("of") != kind:
+            raise CheckpointError(
+                "the folder holds a population of something else",
+                got=kind,
+                expected=document.get("of"),
+                fix="the same settings, or another folder",
+            )
         theta, done, spent = tensors["theta"], document["generations"], document["seconds"]
     fitness = _Fitness(problem, len(theta), budget.rows, torch.device(device))
     while done < budget.generations:
@@ -75,7 +83,7 @@ def evolve(
         theta = _run(name, fitness, theta, limit, block, [seed, done // BLOCK], progress or (lambda: None))
         done, spent = done + block, spent + time.perf_counter() - start
         if file is not None:
-            checkpoint.write(file, {"theta": theta}, {"generations": done, "seconds": spent})
+            checkpoint.write(file, {"theta": theta}, {"of": kind, "generations": done, "seconds": spent})
     return Evolved(theta, spent)
 
 

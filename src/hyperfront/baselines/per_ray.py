@@ -158,4 +158,4 @@ def _best_epoch(histories: Sequence[Sequence[dict[str, Any]]], problem: Problem)
         return epochs[-1]
     together = [torch.tensor([r["validation"]["losses"][0] for r in same]) for same in zip(*validated)]
     volumes = [metrics.hypervolume(losses, reference) for losses in together]
-    return epochs[volumes.index(max(volumes))]
+    return epochs[max(range(len(epochs)), key=lambda i: (volumes[i], i))]  # the last of equally good ones, as in a run

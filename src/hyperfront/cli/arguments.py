@@ -102,3 +102,8 @@ def choose_device(name: str, problem: Problem) -> torch.device:
             "PyTorch cannot use this device here", got=name, expected="cpu, auto, or cuda where there is a GPU"
         ) from error
     return device
+
+
+def set_tf32(wanted: bool) -> None:
+    """Whether a GPU may round the factors of matrix products, which results say of themselves."""
+    torch.set_float32_matmul_precision("high" if wanted else "highest")

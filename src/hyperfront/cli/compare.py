@@ -12,7 +12,18 @@ import tyro
 
 from hyperfront import checkpoint
 from hyperfront.baselines import Budget, Expansion
-from hyperfront.cli.arguments import Arguments, DataFolder, Device, Engine, Folder, Number, Preset, choose_device, parse
+from hyperfront.cli.arguments import (
+    Arguments,
+    DataFolder,
+    Device,
+    Engine,
+    Folder,
+    Number,
+    Preset,
+    choose_device,
+    parse,
+    set_tf32,
+)
 from hyperfront.cli.output import as_markdown, console, show_table
 from hyperfront.errors import CheckpointError, HyperfrontError
 from hyperfront.experiments.compare import compare as run_all
@@ -47,6 +58,7 @@ def compare(
     one_by_one: bool = False,
     device: Device = "auto",
     engine: Engine = "auto",
+    tf32: bool = False,
     data_dir: DataFolder = None,
     out: Folder = None,
     markdown: bool = False,
@@ -70,9 +82,11 @@ def compare(
         expansion: Settings of cpmtl: steps, length, damping, iterations, tolerance, rows.
         budget: Settings of nsga3 and moead: generations, population, rows.
         one_by_one: Train one model per ray one by one, not all at once; the numbers are the same, up to rounding.
+        tf32: Let a GPU round the factors of products to TF32, which is faster.
         out: Where results and runs go; by default runs/compare-PROBLEM-PRESET.
         markdown: Print the table as Markdown.
     """
+    set_tf32(tf32)
     settings = recipe(problem, preset)
     preset = preset or next(iter(entry(problem).presets))
     changes: dict[str, Any] = {"arguments": {**settings.arguments, **parse(arguments)}}
@@ -113,7 +127,12 @@ def compare(
 
 
 def _tuned(folder: Path, problem: str, names: Sequence[str]) -> dict[str, Tuned]:
-    found = {name: Tuned.load(folder / f"{name}.json") for name in names if (folder / f"{name}.json").exists()}
+    wanted = dict.fromkeys("ls" if name == "cpmtl" else name for name in names)  # CPMTL begins with the models of LS
+    found = {name: Tuned.load(folder / f"{name}.json") for name in wanted if (folder / f"{name}.json").exists()}
+    if foreign := next((tuned for tuned in found.values() if tuned.problem != problem), None):
+        raise CheckpointError("that was tuned on another problem", got=f"{folder}: {foreign.problem}", expected=problem)
+    if rest := [name for name in wanted if name not in found]:
+        console.print(f"not tuned, so with the settings of the preset: {', '.join(rest)}")
     if not found:
         raise CheckpointError(
             "nothing was tuned there",

@@ -46,7 +46,8 @@ from hyperfront.training.loop import calibrate
 from hyperfront.training.record import describe
 
 EVOLUTIONARY = ("nsga3", "moead")
-NAMES = (*(f"phn-{solver}" for solver in SOLVERS), *SOLVERS, "cpmtl", *EVOLUTIONARY, "single")
+PER_RAY = tuple(solver for solver in SOLVERS if solver != "hvmax")  # which makes one front of several rays
+NAMES = (*(f"phn-{solver}" for solver in SOLVERS), *PER_RAY, "cpmtl", *EVOLUTIONARY, "single")
 
 
 @dataclass(frozen=True)

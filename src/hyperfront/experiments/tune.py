@@ -98,6 +98,8 @@ def tune(
         )
     if problem.reference is None:
         raise ProblemError("tuning measures hypervolumes, which need a reference point")
+    if _is_grid(space):
+        trials = min(trials, math.prod(map(len, space.values())))
     many = kind == "per-ray"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
@@ -220,10 +222,14 @@ def _suggest(trial: Any, space: Space) -> dict[str, Any]:
     return {name: one(name, values) for name, values in space.items()}
 
 
+def _is_grid(space: Space) -> bool:
+    return all(isinstance(values, list) for values in space.values())
+
+
 def _sampler(space: Space, seed: int, storage: Any) -> Any:
     """The whole grid where there are only lists, else a tree of Parzen estimators; seeded anew when a study goes on."""
     samplers = load_optuna().samplers
-    if all(isinstance(values, list) for values in space.values()):
+    if _is_grid(space):
         return samplers.GridSampler(dict(space), seed=seed)
     known = sum(study.n_trials for study in load_optuna().get_all_study_summaries(storage))
     return samplers.TPESampler(seed=int(np.random.SeedSequence([seed, known]).generate_state(1)[0]))
