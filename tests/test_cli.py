@@ -15,6 +15,7 @@ import pytest
 import torch
 
 import hyperfront as hf
+from tests.data import DATA, needs_data
 
 
 def hyperfront(*words: str, folder: Path, code: int = 0, columns: int = 120) -> str:
@@ -106,6 +107,12 @@ def test_a_second_run_gets_a_folder_of_its_own(trained):
     hyperfront("train", "vlmop2", "--epochs", "1", folder=folder)
     assert (folder / "runs" / "vlmop2-epo-2" / "front.json").exists()
     assert (folder / "runs" / "vlmop2-epo" / "last.safetensors").read_bytes() == before
+
+
+@needs_data
+def test_a_dry_run_also_where_an_epoch_is_one_step(tmp_path):
+    words = ["train", "adult", "--preset", "best", "--dry-run", "--data-dir", str(DATA)]
+    assert "s an epoch" in hyperfront(*words, folder=tmp_path)
 
 
 def test_a_reader_that_has_read_enough_is_no_error():

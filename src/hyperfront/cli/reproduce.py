@@ -10,7 +10,7 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from hyperfront.cli.arguments import choose_device
+from hyperfront.cli.arguments import choose_device, set_tf32
 from hyperfront.cli.output import console
 from hyperfront.errors import HyperfrontError
 from hyperfront.problems import build
@@ -26,6 +26,7 @@ def reproduce(
     preset: Annotated[str, tyro.conf.arg(metavar="NAME")] = "smoke",
     seeds: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="")] = None,
     device: Annotated[str, tyro.conf.arg(metavar="NAME")] = "auto",
+    tf32: bool = False,
     data_dir: Folder = None,
     out: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("results"),
     runs: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("runs/reproduce"),
@@ -45,6 +46,7 @@ def reproduce(
         preset: smoke (seconds, to see that it runs; its numbers mean nothing) or full (as in the paper; for a GPU).
         seeds: Seeds 0, 1, ..., instead of as many as each item has.
         device: cpu, cuda, or auto: a GPU for problems with data, if there is one.
+        tf32: Let a GPU round the factors of products to TF32, which is faster.
         data_dir: Folder with the data; by default HYPERFRONT_DATA, else they are fetched into a cache.
         out: Where results go; small, to be kept.
         runs: Where training runs go; large, only needed to go on after an interruption.
@@ -62,6 +64,7 @@ def reproduce(
         raise HyperfrontError("no seeds", got=seeds, expected="one at least")
     names = [*ITEMS] if "all" in items else [key(name) for name in items]
     choose_device(device, build("fonseca"))
+    set_tf32(tf32)
     torch.set_num_threads(1)
     workshop = Workshop(
         out, preset, seeds=seeds, device=device, data_dir=data_dir, runs=runs, progress=True, notify=_tell

@@ -11,7 +11,18 @@ from typing import Annotated, Any
 import torch
 import tyro
 
-from hyperfront.cli.arguments import Arguments, DataFolder, Device, Engine, Folder, Number, Preset, choose_device, parse
+from hyperfront.cli.arguments import (
+    Arguments,
+    DataFolder,
+    Device,
+    Engine,
+    Folder,
+    Number,
+    Preset,
+    choose_device,
+    parse,
+    set_tf32,
+)
 from hyperfront.cli.output import console, draw, free_folder, list_files, show_front
 from hyperfront.errors import HyperfrontError
 from hyperfront.experiments import measure
@@ -24,6 +35,7 @@ from hyperfront.runs import Run, RunFolder
 from hyperfront.solvers import Solver
 from hyperfront.solvers.names import make_solver
 from hyperfront.training import Progress, fit
+from hyperfront.training.record import describe
 from hyperfront.training.step import Step
 
 _PROBLEMS = "\n".join(
@@ -113,7 +125,7 @@ def train(
         raise HyperfrontError("the folder already holds a run", got=out, fix="add --resume, or choose another --out")
     built = build(name, **settings.arguments, **({} if data_dir is None else {"data_dir": data_dir}))
     folder = RunFolder(out or free_folder(Path("runs") / f"{name}-{solver}"))
-    torch.set_float32_matmul_precision("high" if tf32 else "highest")
+    set_tf32(tf32)
     torch.set_num_threads(1)  # tensors this small gain nothing from more, and lose much on a busy machine
 
     torch.manual_seed(seed)
@@ -123,7 +135,7 @@ def train(
     if dry_run:
         _dry_run(settings, model, built, made)
         return
-    start = time.perf_counter()
+    start, before = time.perf_counter(), sum(record["seconds"] for record in folder.records()) if resume else 0.0
     try:
         run = fit(
             model,
@@ -139,11 +151,14 @@ def train(
     except KeyboardInterrupt as stop:
         again = f"hyperfront train {name} ... --out {folder.path} --resume (with the same settings)"
         raise KeyboardInterrupt(f"{str(stop).split('. Continue')[0]}.\nContinue with: {again}") from None
-    seconds = time.perf_counter() - start
+    seconds = before + time.perf_counter() - start
     report(run, built, seconds=seconds)
     if result is not None:
         name_of = preset or next(iter(entry(name).presets))
-        found = measure(run, built, preset=name_of, solver=solver, seed=seed, settings=settings, seconds=seconds)
+        known = describe(dataclasses.asdict(settings)) | (
+            {"solver": parse(solver_arguments)} if solver_arguments else {}
+        )
+        found = measure(run, built, preset=name_of, solver=solver, seed=seed, settings=known, seconds=seconds)
         found.save(result)
         test = found.fronts["test"]
         console.print(f"\ntest: hypervolume {test['hypervolume']:.4f}, uniformity {test['uniformity']:.4f}; {result}")
@@ -167,7 +182,8 @@ def _dry_run(recipe: Recipe, model: ParetoModel, problem: Problem, solver: Solve
     steps = problem.train.source.steps(recipe.batch_size)
     step, rays = Step(model, problem, solver), Dirichlet(recipe.alpha)
     generator = torch.Generator().manual_seed(0)
-    batches = problem.train.source.epoch(recipe.batch_size, generator, model.device, 0)
+    epochs = (problem.train.source.epoch(recipe.batch_size, generator, model.device, 0) for _ in itertools.count())
+    batches = itertools.chain.from_iterable(epochs)
     times = [time.perf_counter()]
     for batch in itertools.islice(batches, 11):  # the first one warms up
         step(rays.sample(recipe.rays_per_step, problem.m, generator).to(next(model.parameters())), batch)

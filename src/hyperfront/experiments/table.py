@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from hyperfront import metrics
+from hyperfront.baselines import Budget, Expansion
 from hyperfront.experiments.result import Result
 from hyperfront.preferences import convert
 from hyperfront.problems import PROBLEMS
@@ -22,8 +23,8 @@ COLUMNS = (
     "problem", "data", "preset", "method", "rays", "seeds", "HV", "uniformity", "of attainable", "non-dominated",
     "best scores", "seconds",
 )  # fmt: skip
-DATA = ("split", "size", "gap")
-"""Arguments of problems that make losses which cannot be compared with others."""
+TRAINING = {"relu", "shift", "turn", "zoom", "target", "augment", "inputs", "data_dir"}
+"""Arguments of problems that leave the test losses comparable; all others make other data or losses."""
 
 
 class Kind(NamedTuple):
@@ -62,8 +63,11 @@ def _losses(result: Result) -> Tensor:
 def _kind(result: Result) -> Kind:
     known = PROBLEMS.get(result.problem)
     defaults = inspect.signature(known.make).parameters if known else {}
-    arguments = {name: p.default for name, p in defaults.items()} | result.settings["arguments"]
-    data = ", ".join(str(arguments[name]) for name in DATA if name in arguments)
+    usual = {name: p.default for name, p in defaults.items() if name not in TRAINING}
+    arguments = usual | {name: value for name, value in result.settings["arguments"].items() if name not in TRAINING}
+    words = [str(value) for value in arguments.values() if isinstance(value, str)]
+    others = [f"{name}={value}" for name, value in arguments.items() if value != usual.get(name)]
+    data = ", ".join([*words, *(text for text in others if text.split("=", 1)[1] not in words)])
     return Kind(result.problem, data or "-", _preset(result), result.method, str(len(result.rays) or "-"))
 
 
@@ -73,17 +77,21 @@ def _preset(result: Result) -> str:
     own = entry.presets.get(result.preset) if entry else None
     if own is None:  # a file of another version
         return result.preset
-    known = _flat(describe(asdict(own if result.family == "phn" else own.for_separate_models())))
+    own = own if result.family == "phn" else own.for_separate_models()
+    known = _flat(describe({**asdict(own), "budget": asdict(Budget()), "expansion": asdict(Expansion())}))
     found = _flat(result.settings)
-    changed = [f"{key}={found[key]}" for key in sorted(found) if key not in DATA and found[key] != known.get(key)]
+    changed = [f"{key}={found[key]}" for key in sorted(found) if found[key] != known.get(key)]
     return ", ".join([result.preset, *changed])
 
 
 def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by name, with options of the hypernetwork and arguments of the problem among them."""
-    apart = ("rays", "separate", "expansion", "budget", "evaluation_rays")
-    flat = {key: value for key, value in settings.items() if key not in (*apart, "model", "arguments")}
-    return flat | settings.get("model", {}) | settings.get("arguments", {})
+    """Settings by name, with those of the hypernetwork, the problem and the method among them; no rays, and nothing of
+    the data, which have columns of their own."""
+    flat = {key: value for key, value in settings.items() if key not in ("rays", "separate", "evaluation_rays")}
+    for part in ("model", "solver", "budget", "expansion"):
+        flat |= flat.pop(part, {})
+    arguments = flat.pop("arguments", {})
+    return flat | {name: value for name, value in arguments.items() if name in TRAINING}
 
 
 def _row(kind: Kind, group: Sequence[Result], pool: Tensor) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
@@ -80,12 +80,23 @@ def compared(workshop: Workshop, sides: Sequence[Side], paper: Numbers) -> Findi
         methods = {each.method: each for each in measured(workshop, side)}
         wanted = methods_of(workshop, side)
         rows = [row for method in wanted for row in _rows(side, method, methods.get(method), paper[side.problem])]
-        finding.missing.extend(f"{side.title}: {method}" for method in wanted if method not in methods)
+        finding.missing.extend(_missing(workshop, side, methods))
         finding.tables.append(Table(side.title, COLUMNS, rows))
         finding.claims.extend(_claims(side, [*methods.values()]))
         finding.numbers[side.title] = {name: _document(each) for name, each in methods.items()}
         finding.environments.extend(dict(result.environment) for each in methods.values() for result in each.results)
     return finding
+
+
+def _missing(workshop: Workshop, side: Side, methods: Mapping[str, Measured]) -> Iterator[str]:
+    """Methods without results, or with too few."""
+    for study in (workshop.study(name) for name in (side.baselines, side.phn) if name):
+        for method in study.methods:
+            count = len(methods[method].results) if method in methods else 0
+            if count < study.seeds:
+                yield f"{side.title}: {method}" + (f", {study.seeds - count} of {study.seeds} seeds" if count else "")
+            elif method.startswith("phn-") and len(methods[method].same) < count:
+                yield f"{side.title}: {method} at the rays of the baselines"
 
 
 def _rows(side: Side, method: str, found: Measured | None, paper: Mapping[str, Number]) -> list[tuple[str, ...]]:

@@ -164,8 +164,9 @@ def _environment(sections: list[Section], loose: list[Result]) -> Iterator[str]:
             for environment in [*(e for s in sections for e in s.finding.environments), *(r.environment for r in loose)]
         ]
     )
-    columns = ("device", "torch", "numpy", "python", "cores", "threads", "platform")
+    columns = ("device", "torch", "products", "numpy", "python", "cores", "threads", "platform")
     rows = [tuple(str(each.get(column, "-")) for column in columns) for each in used]
+    yield page.paragraph("Products with the precision “high” round their factors to TF32 on a GPU (`--tf32`).")
     yield page.table(Table("Where the results were made", columns, rows)) if rows else page.paragraph("No results.")
 
 
@@ -177,7 +178,7 @@ def _again() -> Iterator[str]:
     )
     yield page.command(
         "pip install -c constraints.txt -e '.[data,compare]'\nhyperfront data list\nhyperfront reproduce --list\n"
-        "hyperfront reproduce all --preset full\nhyperfront report results --out report.html"
+        "hyperfront reproduce all --preset full --tf32\nhyperfront report results --out report.html"
     )
 
 

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -33,7 +32,6 @@ from hyperfront.problems import build
 from hyperfront.problems.toys import ENTRIES as TOYS
 from hyperfront.runs import RunFolder, load
 from hyperfront.training import Progress
-from hyperfront.training.record import describe
 
 PRESETS = ("full", "smoke")
 Notify = Callable[[str, bool], None]
@@ -68,12 +66,14 @@ class Workshop:
         """All results of a study, which is run as far as it has not been."""
         study, folder = self.study(name), self.folder(name)
         if not self.train:
-            found = {(r.method, r.seed): r for r in map(Result.load, (folder / "results").glob("*.json"))}
-            loose = {(r.method, r.seed): r for r in self.loose if _fits(r, study)}
-            wanted = [r for r in (loose | found).values() if r.method in study.methods]
-            return sorted(wanted, key=lambda r: (study.methods.index(r.method), r.seed))
+            own = map(Result.load, (folder / "results").glob("*.json"))
+            found = {(r.method, r.seed): r for r in (*self.loose, *own) if self._fits(r, study)}
+            return sorted(found.values(), key=lambda r: (study.methods.index(r.method), r.seed))
 
         def tell(method: str, seed: int, result: Result | None) -> None:
+            if result is None:  # what was seen on an earlier model is not true of the one to come
+                for look in (folder / "looks").glob(f"{method}-{seed}-*.json"):
+                    look.unlink()
             self.notify(f"{name}: {method}, seed {seed}", result is not None)
 
         return compare(
@@ -131,17 +131,24 @@ class Workshop:
             preset=study.preset,
             recipe=study.recipe(),
             rays=laid_out(study.rays, problem.m),
-            tuned={method: self.tuned(study, method) for method in study.methods if study.search},
+            tuned={method: self.tuned(study, method) or {} for method in study.methods},
             expansion=study.expansion,
             budget=study.budget,
             device=self.device_for(problem),
         )
 
-    def tuned(self, study: Study, method: str) -> dict[str, Any]:
-        """The settings of a method on a problem, chosen by the first study that needs them."""
-        return self.part(f"tuned/{study.problem}-{method}", lambda: asdict(self._tuned(study, method)))["settings"]
+    def tuned(self, study: Study, method: str) -> dict[str, Any] | None:
+        """The settings of a method on a problem, which all its studies have. None where they are missing and nothing
+        is trained."""
+        if not study.search:
+            return {}
+        found = self.part(f"tuned/{study.problem}-{method}", lambda: asdict(self._tuned(study, method)))
+        return found and found["settings"]
 
     def _tuned(self, study: Study, method: str) -> Tuned:
+        """Chosen in the first study of the list with that problem and method, whichever asks first."""
+        same = (other for other in STUDIES.values() if other.search and other.problem == study.problem)
+        study = next(other for other in same if method in other.methods)
         trials = self.runs_of(f"tuned-{study.problem}-{method}") / "trials.db"
         trials.parent.mkdir(parents=True, exist_ok=True)
         return tune(
@@ -149,10 +156,20 @@ class Workshop:
             method,
             self.plan(replace(study, search={})),
             space=study.search,
-            trials=math.prod(map(len, study.search.values())),
             storage=f"sqlite:///{trials}",
             callbacks=[Progress()] if self.progress else [],
         )
+
+    def _fits(self, result: Result, study: Study) -> bool:
+        """Whether a result is one that the study asks for, as far as it says what its settings were."""
+        kind = result.problem, result.preset, len(result.settings.get("rays", result.rays))
+        if kind != (study.problem, study.preset, study.rays) or result.method not in study.methods:
+            return False
+        if self.tuned(study, result.method) is None:
+            return False
+        wanted = self.plan(study).settings(result.method)
+        given = {key: value for key, value in result.settings.items() if key in wanted and key != "rays"}
+        return all(wanted[key] == value for key, value in given.items())
 
     def device_for(self, problem: Problem) -> str:
         if self.device != "auto":
@@ -177,13 +194,3 @@ class Workshop:
         """Results of `hyperfront train --result`, anywhere in the folder but in studies."""
         files = [file for file in sorted(self.out.rglob("*.json")) if "studies" not in file.parts]
         return [Result.load(file) for file in files if FORMAT in file.read_text()]
-
-
-def _fits(result: Result, study: Study) -> bool:
-    """Whether a result is one that the study asks for, as far as it says what its settings were."""
-    if (result.problem, result.preset, len(result.rays)) != (study.problem, study.preset, study.rays):
-        return False
-    wanted = describe(asdict(study.recipe()))
-    return result.method in study.methods and all(
-        wanted[key] == value for key, value in result.settings.items() if key in wanted
-    )
