@@ -55,7 +55,8 @@ Preset = Annotated[
     str | None,
     tyro.conf.arg(
         metavar="NAME",
-        help="Where other settings come from: quick, smoke, paper or best; problems without data have one preset.",
+        help="Where other settings come from: quick, smoke, paper or best; for the Multi-MNIST sets also resnet18-1m, "
+        "-2m, -5m and -11m. Problems without data have one preset.",
         help_behavior_hint="(the first of them)",
     ),
 ]

@@ -50,9 +50,9 @@ class Section:
         return "partial" if self.finding.missing else "complete"
 
 
-def collect(folder: Path, *, data_dir: Path | None = None) -> list[Section]:
+def collect(folder: Path) -> list[Section]:
     """Every item, from the results in the folder."""
-    workshops = {preset: Workshop(folder, preset, train=False, data_dir=data_dir) for preset in PRESETS}
+    workshops = {preset: Workshop(folder, preset, train=False) for preset in PRESETS}
     return [_section(name, item, workshops) for name, item in ITEMS.items()]
 
 
@@ -64,9 +64,9 @@ def _section(name: str, item: Item, workshops: dict[str, Workshop]) -> Section:
     return Section(name, item, None, item.make(workshops[PRESETS[0]]))
 
 
-def report(folder: Path, *, data_dir: Path | None = None) -> str:
+def report(folder: Path) -> str:
     """The page."""
-    sections = collect(folder, data_dir=data_dir)
+    sections = collect(folder)
     loose = Workshop(folder, train=False).loose
     parts = {
         "overview": ("Overview", _overview(sections)),

@@ -60,7 +60,7 @@ class Recipe:
 class Entry:
     """A built-in problem: how it is made, and recipes by name, of which the first is used unless another is asked for.
 
-    Problems with data have four: ``quick`` (minutes on two cores), ``smoke`` (seconds, to see that it runs), ``paper``
+    Problems with data have these: ``quick`` (minutes on two cores), ``smoke`` (seconds, to see that it runs), ``paper``
     (the settings of its appendix A) and ``best`` (ours).
     """
 
