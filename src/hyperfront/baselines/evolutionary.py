@@ -24,12 +24,13 @@ from torch import Tensor
 from hyperfront import checkpoint, metrics
 from hyperfront.baselines.per_ray import separate_models
 from hyperfront.baselines.starts import starts
-from hyperfront.errors import CheckpointError, HyperfrontError
+from hyperfront.errors import HyperfrontError
 from hyperfront.front import evaluate
 from hyperfront.model import ParetoModel
 from hyperfront.preferences import das_dennis
 from hyperfront.preferences import rays as laid_out
 from hyperfront.problem import Point, Problem
+from hyperfront.training.record import refuse_difference
 
 BLOCK = 1000
 
@@ -69,13 +70,8 @@ def evolve(
     kind = {"method": name, "seed": seed, "population": len(theta), "rows": budget.rows, **(problem.identity or {})}
     if file is not None and file.exists():
         tensors, document = checkpoint.read(file)
-        if document.get("of") != kind:
-            raise CheckpointError(
-                "the folder holds a population of something else",
-                got=kind,
-                expected=document.get("of"),
-                fix="the same settings, or another folder",
-            )
+        what = "the folder holds a population of something else"
+        refuse_difference(document.get("of", {}), kind, what=what, fix="the same settings, or another folder")
         theta, done, spent = tensors["theta"], document["generations"], document["seconds"]
     fitness = _Fitness(problem, len(theta), budget.rows, torch.device(device))
     while done < budget.generations:

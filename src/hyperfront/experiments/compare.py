@@ -10,11 +10,11 @@ from pathlib import Path
 
 import torch
 
-from hyperfront.errors import CheckpointError
 from hyperfront.experiments.methods import Plan, check_method, run_method
 from hyperfront.experiments.result import Result
 from hyperfront.experiments.table import spread
 from hyperfront.problem import Problem, Truth
+from hyperfront.training.record import refuse_difference
 
 Notify = Callable[[str, int, Result | None], None]
 
@@ -53,14 +53,8 @@ def _finished(file: Path, plan: Plan, method: str, problem: Problem) -> Result:
     identity = (problem.identity or {}).get("problem")
     wanted = {"problem": identity, "preset": plan.preset, **settings}
     stored = {"problem": found.problem, "preset": found.preset, **found.settings}
-    different = sorted(key for key in wanted.keys() | stored.keys() if wanted.get(key) != stored.get(key))
-    if different:
-        raise CheckpointError(
-            f"the folder holds a result of {method} with other settings",
-            got="; ".join(f"{key} = {wanted.get(key)}" for key in different),
-            expected="; ".join(f"{key} = {stored.get(key)}" for key in different),
-            fix="the same settings, or another folder (--out)",
-        )
+    what = f"the folder holds a result of {method} with other settings"
+    refuse_difference(stored, wanted, what=what, fix="the same settings, or another folder (--out)")
     return found
 
 

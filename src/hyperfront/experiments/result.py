@@ -8,10 +8,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from hyperfront import checkpoint, metrics
 from hyperfront.baselines import ideal_volume
 from hyperfront.errors import CheckpointError
 from hyperfront.front import Front, evaluate
+from hyperfront.preferences import convert
 from hyperfront.problem import Problem
 from hyperfront.problems.recipe import Recipe
 from hyperfront.runs import Run
@@ -53,6 +57,11 @@ class Result:
     def method(self) -> str:
         """The name that ``hyperfront compare`` has for it."""
         return f"phn-{self.solver}" if self.family == "phn" else self.solver
+
+    def inverse_rays(self) -> Tensor:
+        """The rays in the convention ``inverse``, whatever its own is."""
+        rays = torch.tensor(self.rays, dtype=torch.float64)
+        return convert(rays, "direction", "inverse") if self.convention == "direction" else rays
 
     def save(self, path: Path) -> None:
         document = {"format": FORMAT, "schema": checkpoint.SCHEMA, **asdict(self)}
@@ -110,7 +119,7 @@ def measure(
         objectives=problem.objectives,
         reference=problem.reference or (),
         convention=run.front.convention,
-        rays=[] if family == "cpmtl" else [_rounded(ray) for ray in run.front.rays.tolist()],
+        rays=[] if family == "cpmtl" else [rounded(ray) for ray in run.front.rays.tolist()],
         fronts={name: summary(front) for name, front in fronts.items()},
         status=run.status,
         environment=environment(run.model.device),
@@ -123,8 +132,8 @@ def _summary(front: Front) -> dict[str, Any]:
         "hypervolume": metrics.hypervolume(front.losses, front.reference) if front.reference else None,
         "uniformity": front.uniformity(),
         "nondominated": front.nondominated_share(),
-        "losses": [_rounded(row) for row in front.losses.tolist()],
-        "scores": {name: _rounded(values.tolist()) for name, values in front.scores.items()},
+        "losses": [rounded(row) for row in front.losses.tolist()],
+        "scores": {name: rounded(values.tolist()) for name, values in front.scores.items()},
     }
 
 
@@ -136,6 +145,6 @@ def _ideal(front: Front) -> dict[str, Any]:
     return _without_rays(front) | {"hypervolume": ideal_volume(front) if front.reference else None}
 
 
-def _rounded(values: list[float]) -> list[float]:
+def rounded(values: list[float]) -> list[float]:
     """To six digits: the file should stay small."""
     return [float(f"{value:.6g}") for value in values]

@@ -15,7 +15,6 @@ from torch import Tensor
 from hyperfront import metrics
 from hyperfront.baselines import Budget, Expansion
 from hyperfront.experiments.result import Result
-from hyperfront.preferences import convert
 from hyperfront.problems import PROBLEMS
 from hyperfront.training.record import describe
 
@@ -117,9 +116,7 @@ def _extreme(name: str, values: Sequence[float]) -> float:
 def _controllability(result: Result, pool: Tensor) -> float | None:
     if result.fronts["test"]["uniformity"] is None:
         return None
-    rays = torch.tensor(result.rays, dtype=torch.float64)
-    rays = convert(rays, "direction", "inverse") if result.convention == "direction" else rays
-    return metrics.controllability(_losses(result), rays, pool).mean().item()
+    return metrics.controllability(_losses(result), result.inverse_rays(), pool).mean().item()
 
 
 def spread(values: Sequence[float | None], digits: int = 3) -> str:

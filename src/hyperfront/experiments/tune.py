@@ -30,6 +30,7 @@ from hyperfront.problem import Problem
 from hyperfront.problems.recipe import Recipe
 from hyperfront.solvers.names import make_solver
 from hyperfront.training import Callback, fit
+from hyperfront.training.record import refuse_difference
 
 FORMAT = "hyperfront-tuned"
 HEARTBEAT = 60
@@ -140,14 +141,8 @@ def _check_study(study: Any, settings: dict[str, Any]) -> None:
     if stored is None:
         study.set_user_attr("settings", settings)
         return
-    different = sorted(key for key in stored.keys() | settings.keys() if stored.get(key) != settings.get(key))
-    if different:
-        raise CheckpointError(
-            "the study has trials with other settings",
-            got="; ".join(f"{key} = {settings.get(key)}" for key in different),
-            expected="; ".join(f"{key} = {stored.get(key)}" for key in different),
-            fix="the same settings, or another folder or data base",
-        )
+    what = "the study has trials with other settings"
+    refuse_difference(stored, settings, what=what, fix="the same settings, or another folder or data base")
 
 
 def _hypernetwork(

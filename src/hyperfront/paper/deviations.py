@@ -17,7 +17,6 @@ from hyperfront.experiments.result import Result
 from hyperfront.experiments.table import spread
 from hyperfront.paper.finding import Finding, Table
 from hyperfront.paper.looks import same_rays
-from hyperfront.paper.toys import inverse_rays
 from hyperfront.paper.workshop import Workshop
 
 
@@ -193,4 +192,4 @@ def _bases(results: Sequence[Result]) -> list[tuple[str, ...]]:
 
 def _uniformity(result: Result, base: float) -> float:
     losses = torch.tensor(result.fronts["test"]["losses"], dtype=torch.float64)
-    return metrics.uniformity(losses, inverse_rays(result), base=base).mean().item()
+    return metrics.uniformity(losses, result.inverse_rays(), base=base).mean().item()

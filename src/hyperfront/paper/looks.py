@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hyperfront import metrics
+from hyperfront.experiments.result import rounded
 from hyperfront.front import Front, evaluate
 from hyperfront.model import ParetoModel
 from hyperfront.paper.workshop import Workshop
@@ -28,7 +29,7 @@ def evolution(workshop: Workshop, study: str, method: str, seed: int) -> list[di
 
     def measure(model: ParetoModel, problem: Problem, run: RunFolder) -> list[dict[str, Any]]:
         return [
-            {"epoch": record["epoch"], "losses": [_rounded(row) for row in record["validation"]["losses"]]}
+            {"epoch": record["epoch"], "losses": [rounded(row) for row in record["validation"]["losses"]]}
             | {key: record["validation"].get(key) for key in ("hypervolume", "uniformity")}
             for record in run.records()
             if "validation" in record
@@ -42,10 +43,6 @@ def front_document(front: Front) -> dict[str, Any]:
     return {
         "hypervolume": metrics.hypervolume(front.losses, front.reference) if front.reference else None,
         "uniformity": front.uniformity(),
-        "rays": [_rounded(row) for row in front.rays.tolist()],
-        "losses": [_rounded(row) for row in front.losses.tolist()],
+        "rays": [rounded(row) for row in front.rays.tolist()],
+        "losses": [rounded(row) for row in front.losses.tolist()],
     }
-
-
-def _rounded(values: list[float]) -> list[float]:
-    return [float(f"{value:.6g}") for value in values]

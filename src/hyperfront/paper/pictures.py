@@ -16,7 +16,6 @@ from hyperfront.paper.comparisons import Side, methods_of
 from hyperfront.paper.drawing import absent, methods_legend, panels, ray_colours, scatter
 from hyperfront.paper.finding import Finding, Table, shown
 from hyperfront.paper.looks import evolution, same_rays
-from hyperfront.paper.toys import inverse_rays
 from hyperfront.paper.workshop import Workshop
 from hyperfront.plots import INK
 from hyperfront.plots.static import COLOURS
@@ -32,7 +31,7 @@ def losses_and_evolution(workshop: Workshop, sides: Sequence[Side]) -> Finding:
             finding.missing.extend(f"{side.title}: {m}" for m in methods_of(workshop, side) if m not in there)
             above.set_title(side.title, fontsize=10)
             for result in results:
-                losses, rays = np.array(result.fronts["test"]["losses"]), inverse_rays(result).numpy()
+                losses, rays = np.array(result.fronts["test"]["losses"]), result.inverse_rays().numpy()
                 methods.append(result.method)
                 if result.family == "phn":
                     above.plot(*losses.T, color=INK, linewidth=1, linestyle="-" if result.solver == "epo" else "--")

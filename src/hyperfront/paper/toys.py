@@ -15,7 +15,6 @@ from hyperfront.paper.drawing import NAME_OF, absent, panels, ray_colours, scatt
 from hyperfront.paper.finding import Claim, Finding, Table, mean, shown
 from hyperfront.paper.workshop import Workshop
 from hyperfront.plots import INK, MUTED
-from hyperfront.preferences import convert
 from hyperfront.problem import Problem
 
 Panel = tuple[str, str]
@@ -75,14 +74,8 @@ def _losses(result: Result) -> torch.Tensor:
     return torch.tensor(result.fronts["test"]["losses"], dtype=torch.float64)
 
 
-def inverse_rays(result: Result) -> torch.Tensor:
-    """The rays of a result in the convention ``inverse``, whatever its own is."""
-    rays = torch.tensor(result.rays, dtype=torch.float64)
-    return convert(rays, "direction", "inverse") if result.convention == "direction" else rays
-
-
 def _uniformity(result: Result) -> torch.Tensor:
-    return metrics.uniformity(_losses(result), inverse_rays(result))
+    return metrics.uniformity(_losses(result), result.inverse_rays())
 
 
 def _distance(problem: Problem, result: Result) -> torch.Tensor:
@@ -138,7 +131,7 @@ def problem_name(problem: Problem) -> str:
 def _panel(axes: Any, problem: Problem, method: str, result: Result) -> None:
     truth, losses = problem.truth, np.array(result.fronts["test"]["losses"])
     assert truth is not None
-    points, rays = truth.points.numpy(), inverse_rays(result).numpy()
+    points, rays = truth.points.numpy(), result.inverse_rays().numpy()
     high = np.clip(losses.max(0), points.max(0), 1.5 * points.max(0)) * 1.06
     for curve in plots.curves(points):
         axes.plot(*curve.T, color=INK, linewidth=1.2)

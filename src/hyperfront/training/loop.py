@@ -33,7 +33,7 @@ from hyperfront.training.deterministic import only_deterministic
 from hyperfront.training.engines import Engine, make_engine
 from hyperfront.training.epochs import Epochs
 from hyperfront.training.interrupt import ctrl_c
-from hyperfront.training.record import compare, describe, environment, units
+from hyperfront.training.record import describe, environment, refuse_difference, units
 from hyperfront.training.settings import Settings
 from hyperfront.training.state import Position, TrainingState
 from hyperfront.training.step import Step, check_solver
@@ -327,7 +327,12 @@ def _check_resume(folder: RunFolder, config: dict[str, Any], resume: bool) -> No
         raise CheckpointError(
             "the folder already holds a run", got=folder.path, fix="resume=True, or another folder for out="
         )
-    compare(folder.read_config(), config)
+    refuse_difference(
+        folder.read_config(),
+        config,
+        what="the run in this folder has another configuration",
+        fix="resume with the same settings, or start a new run in another folder",
+    )
 
 
 def _each(callbacks: Sequence[Callback], event: str, *args: Any, **kwargs: Any) -> None:

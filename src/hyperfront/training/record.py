@@ -6,6 +6,7 @@ import functools
 import os
 import platform
 import subprocess
+from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass
 from importlib import metadata
 from typing import Any
@@ -35,15 +36,15 @@ def describe(thing: Any) -> Any:
     return type(thing).__name__
 
 
-def compare(stored: dict[str, Any], asked: dict[str, Any]) -> None:
-    """An error that lists what differs, if a run would be resumed with another configuration."""
+def refuse_difference(stored: Mapping[str, Any], asked: Mapping[str, Any], *, what: str, fix: str) -> None:
+    """An error that lists what differs, if something would go on with other settings than it began with."""
     different = [key for key in sorted(stored.keys() | asked.keys()) if stored.get(key) != asked.get(key)]
     if different:
         raise CheckpointError(
-            "the run in this folder has another configuration",
+            what,
             got="; ".join(f"{key} = {asked.get(key)}" for key in different),
             expected="; ".join(f"{key} = {stored.get(key)}" for key in different),
-            fix="resume with the same settings, or start a new run in another folder"
+            fix=fix
             + (" (a longer run is another one: its schedule depends on its length)" if "epochs" in different else ""),
         )
 
