@@ -7,15 +7,13 @@ from typing import Annotated, Any
 
 import torch
 import tyro
-from rich.console import Console
 from rich.table import Table
 
-from hyperfront.cli.arguments import choose_device, set_tf32
-from hyperfront.cli.output import console
+from hyperfront.cli.arguments import DataFolder, Device, choose_device, set_tf32
+from hyperfront.cli.output import console, show_table
 from hyperfront.errors import HyperfrontError
 from hyperfront.problems import build
 
-Folder = Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")]
 Items = Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="ITEM ...", help_behavior_hint="")]
 
 
@@ -25,9 +23,9 @@ def reproduce(
     list: Annotated[bool, tyro.conf.arg(help="Say which items there are, and which are finished.")] = False,
     preset: Annotated[str, tyro.conf.arg(metavar="NAME")] = "smoke",
     seeds: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="")] = None,
-    device: Annotated[str, tyro.conf.arg(metavar="NAME")] = "auto",
+    device: Device = "auto",
     tf32: bool = False,
-    data_dir: Folder = None,
+    data_dir: DataFolder = None,
     out: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("results"),
     runs: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("runs/reproduce"),
 ) -> None:
@@ -45,9 +43,7 @@ def reproduce(
         items: figure-1 to figure-12, table-1 to table-6, appendix-b2, deviations; or all.
         preset: smoke (seconds, to see that it runs; its numbers mean nothing) or full (as in the paper; for a GPU).
         seeds: Seeds 0, 1, ..., instead of as many as each item has.
-        device: cpu, cuda, or auto: a GPU for problems with data, if there is one.
         tf32: Let a GPU round the factors of products to TF32, which is faster.
-        data_dir: Folder with the data; by default HYPERFRONT_DATA, else they are fetched into a cache.
         out: Where results go; small, to be kept.
         runs: Where training runs go; large, only needed to go on after an interruption.
     """
@@ -85,12 +81,8 @@ def _tell(part: str, finished: bool) -> None:
 
 def _show(finding: Any, folder: Path, *, claims: bool) -> None:
     for table in finding.tables:
-        shown = Table(title=table.title, title_justify="left", box=None, header_style="bold", pad_edge=False)
-        for index, name in enumerate(table.columns):
-            shown.add_column(name, justify="left" if index == 0 else "right", no_wrap=True)
-        for row in table.rows:
-            shown.add_row(*row)
-        Console(highlight=False, width=max(console.width, 150)).print(shown)
+        console.print(f"[italic]{table.title}[/italic]")
+        show_table(table.columns, table.rows, left=1)
         console.print()
     for claim in finding.claims if claims else ():
         console.print(
@@ -118,7 +110,8 @@ def _list(out: Path) -> None:
 
 
 def _state(name: str, item: Any, workshop: Any) -> str:
-    if (workshop.out / workshop.preset / name / "data.json").exists():
-        return "done"
     counts = [workshop.finished(study) for study in item.studies]
-    return f"{sum(done for done, _ in counts)} of {sum(total for _, total in counts)}" if counts else "-"
+    done, total = (sum(column) for column in zip(*counts)) if counts else (0, 0)
+    if done == total and (workshop.out / workshop.preset / name / "data.json").exists():
+        return "done"
+    return f"{done} of {total}" if counts else "-"

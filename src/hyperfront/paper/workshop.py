@@ -66,8 +66,8 @@ class Workshop:
         """All results of a study, which is run as far as it has not been."""
         study, folder = self.study(name), self.folder(name)
         if not self.train:
-            own = map(Result.load, (folder / "results").glob("*.json"))
-            found = {(r.method, r.seed): r for r in (*self.loose, *own) if self._fits(r, study)}
+            loose = [result for result in self.loose if self._fits(result, study)]
+            found = {(result.method, result.seed): result for result in (*loose, *self._own(name))}
             return sorted(found.values(), key=lambda r: (study.methods.index(r.method), r.seed))
 
         def tell(method: str, seed: int, result: Result | None) -> None:
@@ -90,9 +90,13 @@ class Workshop:
     def finished(self, name: str) -> tuple[int, int]:
         """How many results of a study are there, and how many there will be."""
         study = self.study(name)
-        there = {file.stem for file in (self.folder(name) / "results").glob("*.json")}
-        wanted = {f"{method}-{seed}" for method in study.methods for seed in range(study.seeds)}
-        return len(there & wanted), len(wanted)
+        there = [result for result in self._own(name) if result.seed < study.seeds]
+        return len(there), len(study.methods) * study.seeds
+
+    def _own(self, name: str) -> list[Result]:
+        """The results in the folder of a study."""
+        found = map(Result.load, sorted((self.folder(name) / "results").glob("*.json")))
+        return [result for result in found if self._fits(result, self.study(name))]
 
     def look(
         self, name: str, method: str, seed: int, what: str, measure: Callable[[ParetoModel, Problem, RunFolder], Any]
