@@ -152,9 +152,12 @@ def _runs(results: list[Result]) -> Iterator[str]:
     yield page.paragraph(
         "What the items above are made from, and files of `hyperfront train --result`, which have presets of our "
         "own; those with the paper's settings are used above where a study has no results of its own. “Of attainable” "
-        "compares the uniformity with the best that a non-dominated point of any run has at the same ray."
+        "compares the uniformity with the best that a non-dominated point of any run has at the same ray. Scores are "
+        "in the table of `hyperfront results --markdown`."
     )
-    yield page.table(Table(f"{len(results)} files", RESULT_COLUMNS, summarise(results)))
+    shown = [index for index, name in enumerate(RESULT_COLUMNS) if name != "best scores"]  # too wide for a page
+    rows = [tuple(row[index] for index in shown) for row in summarise(results)]
+    yield page.table(Table(f"{len(results)} files", tuple(RESULT_COLUMNS[index] for index in shown), rows))
 
 
 def _environment(sections: list[Section], loose: list[Result]) -> Iterator[str]:
