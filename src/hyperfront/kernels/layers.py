@@ -45,11 +45,6 @@ def normalised(
 ) -> Tensor:
     """``norm(x [N, C, H, W])``, times ``keep [N, C]``, plus ``shortcut``, and of that a PReLU with ``slope [C]``, or a
     ReLU."""
-    by_batch = norm.training and not norm.track_running_stats
-    if by_batch and torch.is_grad_enabled() and on_gpu(x) and x.dtype == torch.float32:
-        from hyperfront.kernels.gpu.normalised import normalised_on_gpu  # needs Triton
-
-        return normalised_on_gpu(x, norm.weight, norm.bias, slope, shortcut, keep, norm.eps)
     y = norm(x)
     y = y if keep is None else y * keep[..., None, None]
     y = y if shortcut is None else y + shortcut
