@@ -244,6 +244,7 @@ def test_a_result_file_counts_for_a_study_only_with_the_same_settings(tmp_path):
     found = Result.load(RESULTS / "multi-mnist" / "multi-mnist-paper-ls-1.json")
     others = {
         "alpha": {**found.settings, "alpha": 0.5},
+        "solver": {**found.settings, "solver": {"something": 1}},
         "hidden": {**found.settings, "model": {**found.settings["model"], "hidden": 50}},
         "split": {**found.settings, "arguments": {**found.settings["arguments"], "split": "paper"}},
     }

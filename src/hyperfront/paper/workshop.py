@@ -172,8 +172,7 @@ class Workshop:
         if self.tuned(study, result.method) is None:
             return False
         wanted = self.plan(study).settings(result.method)
-        given = {key: value for key, value in result.settings.items() if key in wanted and key != "rays"}
-        return all(wanted[key] == value for key, value in given.items())
+        return all(wanted.get(key) == value for key, value in result.settings.items() if key != "rays")
 
     def device_for(self, problem: Problem) -> str:
         if self.device != "auto":
