@@ -46,6 +46,10 @@ class RunFolder:
         """The metrics, one record for each epoch."""
         return read_records(self.metrics)
 
+    def seconds(self) -> float:
+        """What all epochs so far have taken, without validation."""
+        return sum(record["seconds"] for record in self.records())
+
     def checkpoint(self, which: Literal["best", "last"] | None = None) -> Path:
         """The checkpoint asked for; by default the best, or the last where nothing was selected."""
         chosen = self.best if which == "best" or (which is None and self.best.exists()) else self.last

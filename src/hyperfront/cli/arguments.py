@@ -60,6 +60,7 @@ Preset = Annotated[
         help_behavior_hint="(the first of them)",
     ),
 ]
+Tf32 = Annotated[bool, tyro.conf.arg(help="Let a GPU round the factors of products to TF32, which is faster.")]
 Device = Annotated[
     str, tyro.conf.arg(metavar="NAME", help="cpu, cuda, or auto: a GPU for problems with data, if there is one.")
 ]

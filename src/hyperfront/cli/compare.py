@@ -20,6 +20,7 @@ from hyperfront.cli.arguments import (
     Folder,
     Number,
     Preset,
+    Tf32,
     choose_device,
     parse,
     set_tf32,
@@ -58,7 +59,7 @@ def compare(
     one_by_one: bool = False,
     device: Device = "auto",
     engine: Engine = "auto",
-    tf32: bool = False,
+    tf32: Tf32 = False,
     data_dir: DataFolder = None,
     out: Folder = None,
     markdown: bool = False,
@@ -82,7 +83,6 @@ def compare(
         expansion: Settings of cpmtl: steps, length, damping, iterations, tolerance, rows.
         budget: Settings of nsga3 and moead: generations, population, rows.
         one_by_one: Train one model per ray one by one, not all at once; the numbers are the same, up to rounding.
-        tf32: Let a GPU round the factors of products to TF32, which is faster.
         out: Where results and runs go; by default runs/compare-PROBLEM-PRESET.
         markdown: Print the table as Markdown.
     """

@@ -9,7 +9,7 @@ import torch
 import tyro
 from rich.table import Table
 
-from hyperfront.cli.arguments import DataFolder, Device, choose_device, set_tf32
+from hyperfront.cli.arguments import DataFolder, Device, Tf32, choose_device, set_tf32
 from hyperfront.cli.output import console, show_table
 from hyperfront.errors import HyperfrontError
 from hyperfront.problems import build
@@ -24,7 +24,7 @@ def reproduce(
     preset: Annotated[str, tyro.conf.arg(metavar="NAME")] = "smoke",
     seeds: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="")] = None,
     device: Device = "auto",
-    tf32: bool = False,
+    tf32: Tf32 = False,
     data_dir: DataFolder = None,
     out: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("results"),
     runs: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("runs/reproduce"),
@@ -43,7 +43,6 @@ def reproduce(
         items: figure-1 to figure-12, table-1 to table-6, appendix-b2, deviations; or all.
         preset: smoke (seconds, to see that it runs; its numbers mean nothing) or full (as in the paper; for a GPU).
         seeds: Seeds 0, 1, ..., instead of as many as each item has.
-        tf32: Let a GPU round the factors of products to TF32, which is faster.
         out: Where results go; small, to be kept.
         runs: Where training runs go; large, only needed to go on after an interruption.
     """

@@ -10,7 +10,7 @@ import tyro
 from hyperfront.cli.output import as_markdown, console, show_table
 from hyperfront.errors import HyperfrontError
 from hyperfront.experiments.result import load_folder
-from hyperfront.experiments.table import COLUMNS, summarise
+from hyperfront.experiments.table import COLUMNS, summarise, without_scores
 
 
 def results(
@@ -35,5 +35,4 @@ def results(
     if markdown:
         console.print(as_markdown(COLUMNS, rows), soft_wrap=True, markup=False)
         return
-    shown = [index for index, name in enumerate(COLUMNS) if name != "best scores"]  # too wide for a terminal
-    show_table([COLUMNS[index] for index in shown], ([row[index] for index in shown] for row in rows), left=4)
+    show_table(*without_scores(rows), left=4)

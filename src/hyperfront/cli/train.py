@@ -19,6 +19,7 @@ from hyperfront.cli.arguments import (
     Folder,
     Number,
     Preset,
+    Tf32,
     choose_device,
     parse,
     set_tf32,
@@ -74,7 +75,7 @@ def train(
     data_dir: DataFolder = None,
     out: Folder = None,
     engine: Engine = "auto",
-    tf32: bool = False,
+    tf32: Tf32 = False,
     result: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None,
     resume: bool = False,
     dry_run: bool = False,
@@ -101,7 +102,6 @@ def train(
         rays: Rays to evaluate at.
         seed: Seed of everything random.
         out: Run folder; by default a new one below runs/.
-        tf32: Let a GPU round the factors of products to TF32, which is faster.
         result: Evaluate the test data, once, and write a small file with all that was reached.
         resume: Continue the run in --out where it stopped.
         dry_run: Print settings, sizes and the time to expect, and stop.
@@ -135,7 +135,7 @@ def train(
     if dry_run:
         _dry_run(settings, model, built, made)
         return
-    start, before = time.perf_counter(), sum(record["seconds"] for record in folder.records()) if resume else 0.0
+    start, before = time.perf_counter(), folder.seconds() if resume else 0.0
     try:
         run = fit(
             model,

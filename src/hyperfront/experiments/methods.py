@@ -125,8 +125,7 @@ def run_method(name: str, plan: Plan, problem: Problem, *, seed: int, runs: Path
 
 def _seconds_before(folder: Path) -> float:
     """Training time of earlier calls."""
-    logs = [RunFolder(folder), *(RunFolder(path) for path in folder.glob("ray-*"))]
-    return sum(record["seconds"] for log in logs for record in log.records())
+    return sum(RunFolder(path).seconds() for path in (folder, *folder.glob("ray-*")))
 
 
 Trained = tuple[Run, dict[str, float]]

@@ -55,6 +55,13 @@ def summarise(results: Iterable[Result]) -> list[tuple[str, ...]]:
     ]
 
 
+def without_scores(rows: Iterable[Sequence[str]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Columns and rows but for the best scores, which are too wide for a terminal or a page."""
+    kept = [index for index, name in enumerate(COLUMNS) if name != "best scores"]
+    columns, *shown = (tuple(row[index] for index in kept) for row in (COLUMNS, *rows))
+    return columns, shown
+
+
 def _losses(result: Result) -> Tensor:
     return torch.tensor(result.fronts["test"]["losses"], dtype=torch.float64)
 

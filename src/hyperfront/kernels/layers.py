@@ -35,22 +35,6 @@ def linear(x: Tensor, layer: nn.Linear, *, relu: bool = False) -> Tensor:
     return F.relu(y) if relu else y
 
 
-def normalised(
-    x: Tensor,
-    norm: nn.BatchNorm2d,
-    *,
-    slope: Tensor | None = None,
-    shortcut: Tensor | None = None,
-    keep: Tensor | None = None,
-) -> Tensor:
-    """``norm(x [N, C, H, W])``, times ``keep [N, C]``, plus ``shortcut``, and of that a PReLU with ``slope [C]``, or a
-    ReLU."""
-    y = norm(x)
-    y = y if keep is None else y * keep[..., None, None]
-    y = y if shortcut is None else y + shortcut
-    return F.relu(y) if slope is None else F.prelu(y, slope)
-
-
 def channels_last(x: Tensor) -> Tensor:
     """``x [N, C, H, W]`` with the channels of a pixel side by side in memory, as convolutions of a GPU like it.
 

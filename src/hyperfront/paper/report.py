@@ -18,8 +18,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from hyperfront.experiments.result import Result, load_folder
-from hyperfront.experiments.table import COLUMNS as RESULT_COLUMNS
-from hyperfront.experiments.table import summarise
+from hyperfront.experiments.table import summarise, without_scores
 from hyperfront.paper import page
 from hyperfront.paper.deviations import DEVIATIONS
 from hyperfront.paper.finding import Finding, Table
@@ -155,9 +154,7 @@ def _runs(results: list[Result]) -> Iterator[str]:
         "compares the uniformity with the best that a non-dominated point of any run has at the same ray. Scores are "
         "in the table of `hyperfront results --markdown`."
     )
-    shown = [index for index, name in enumerate(RESULT_COLUMNS) if name != "best scores"]  # too wide for a page
-    rows = [tuple(row[index] for index in shown) for row in summarise(results)]
-    yield page.table(Table(f"{len(results)} files", tuple(RESULT_COLUMNS[index] for index in shown), rows))
+    yield page.table(Table(f"{len(results)} files", *without_scores(summarise(results))))
 
 
 def _environment(sections: list[Section], loose: list[Result]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from hyperfront.kernels.layers import channels_last, normalised
+from hyperfront.kernels.layers import channels_last
 
 
 class ResNet18(nn.Module):
@@ -19,7 +19,12 @@ class ResNet18(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.stem, self.norm = nn.Conv2d(1, 64, 7, stride=2, padding=3, bias=False), nn.BatchNorm2d(64)
+        self.stem = nn.Sequential(
+            nn.Conv2d(1, 64, 7, stride=2, padding=3, bias=False),
+            nn.BatchNorm2d(64),
+            nn.ReLU(),
+            nn.MaxPool2d(3, stride=2, padding=1),
+        )
         widths = [64, 64, 128, 256, 512]
         self.stages = nn.Sequential(
             *(
@@ -30,8 +35,7 @@ class ResNet18(nn.Module):
         self.fc, self.left, self.right = nn.Linear(512, 512), nn.Linear(512, 10), nn.Linear(512, 10)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        x = normalised(channels_last(self.stem(F.pad(x, (1, 1, 1, 1)))), self.norm)
-        x = self.stages(F.max_pool2d(x, 3, stride=2, padding=1))
+        x = self.stages(channels_last(self.stem(F.pad(x, (1, 1, 1, 1)))))
         x = F.relu(self.fc(x.mean((2, 3))))
         return self.left(x), self.right(x)
 
@@ -48,5 +52,5 @@ class Block(nn.Module):
             self.shortcut = nn.Sequential(nn.Conv2d(before, width, 1, stride, bias=False), nn.BatchNorm2d(width))
 
     def forward(self, x: Tensor) -> Tensor:
-        y = normalised(self.conv1(x), self.norm1)
-        return normalised(self.conv2(y), self.norm2, shortcut=self.shortcut(x))
+        y = F.relu(self.norm1(self.conv1(x)))
+        return F.relu(self.norm2(self.conv2(y)) + self.shortcut(x))

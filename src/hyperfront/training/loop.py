@@ -165,7 +165,7 @@ def fit(
         if best:
             model.load_state_dict(best)
         model.eval()
-        if align and state.position.best == 0:
+        if align and criterion is None and state.position.best == 0:
             warnings.warn("no point of the validation front is below the reference: rays are not aligned", stacklevel=2)
         elif align:
             alignment.align(model, problem.val, batch_size=batch_size)
