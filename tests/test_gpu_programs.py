@@ -34,6 +34,7 @@ from hyperfront.kernels.gpu.cross_entropy import cross_entropy_on_gpu
 from hyperfront.kernels.gpu.epo import epo_on_gpu
 from hyperfront.kernels.gpu.gram import gram_on_gpu
 from hyperfront.kernels.gpu.linear import linear_on_gpu
+from hyperfront.kernels.gpu.normalised import normalised_on_gpu
 from hyperfront.kernels.gpu.tally import tally_on_gpu
 
 # NumPy, which the interpreter computes with, warns where a GPU divides by zero in silence
@@ -189,6 +190,66 @@ def test_a_cross_entropy_can_be_differentiated(B: int, N: int, dims: tuple | Non
         logits = torch.stack([logits, -logits, 0 * logits], dim=dims[0])
         labels = labels if dims[1] is None else torch.stack([labels, labels.flip(0), labels])
     agree(cross_entropy_on_gpu, F.cross_entropy, [logits, labels], dims, 3, (0,))
+
+
+# N, C, H, W: pixels that fill no tile, one image, more pixels than the programs of a sum have in one turn
+TABLES = [(3, 5, 4, 7), (1, 16, 3, 3), (2, 3, 620, 440)]
+
+
+@pytest.mark.parametrize("shape", TABLES)
+@pytest.mark.parametrize(("added", "dropped"), [(True, True), (False, False), (True, False)])
+def test_normalised_is_batch_norm_dropout_shortcut_and_prelu(
+    shape: tuple[int, int, int, int], added: bool, dropped: bool
+) -> None:
+    N, C, *_ = shape
+    x, g = 3 + 2 * normal(*shape), normal(*shape)  # not around zero
+    weight, bias, slope = normal(C), normal(C), normal(C)  # slopes of either sign
+    shortcut = normal(*shape) if added else None
+    keep = (torch.rand(N, C) > 0.3).float().to(DEVICE) / 0.7 if dropped else None
+    leaves = [x, weight, bias, slope, shortcut]
+
+    def twin(x, weight, bias, slope, shortcut, keep):
+        norm = nn.BatchNorm2d(C, track_running_stats=False).double()
+        y = torch.func.functional_call(norm, {"weight": weight, "bias": bias}, x)
+        y = y if keep is None else y * keep.double()[..., None, None]
+        y = y if shortcut is None else y + shortcut
+        return F.prelu(y, slope)
+
+    narrow = [None if leaf is None else leaf.requires_grad_() for leaf in leaves]
+    wide = [None if leaf is None else leaf.detach().double().requires_grad_() for leaf in leaves]
+    y, truth = normalised_on_gpu(*narrow, keep, 1e-5), twin(*wide, keep)
+    assert_near(y, truth)
+    found = torch.autograd.grad(y, [leaf for leaf in narrow if leaf is not None], g)
+    expected = torch.autograd.grad(truth, [leaf for leaf in wide if leaf is not None], g.double())
+    for ours, theirs in zip(found, expected):
+        assert_near(ours, theirs, 1e-4)  # a pixel within rounding of zero may count as either
+
+
+def test_normalised_by_several_networks_is_each_of_them() -> None:
+    x, weight, bias, slope, other = normal(2, 3, 4, 5, 6), normal(2, 4), normal(4), normal(2, 4), normal(3, 4, 5, 6)
+    several = torch.vmap(
+        lambda x, w, b, s, o: normalised_on_gpu(x, w, b, s, o, None, 1e-5), in_dims=(0, 0, None, 0, None)
+    )(x, weight, bias, slope, other)
+    each = [normalised_on_gpu(x[r], weight[r], bias, slope[r], other, None, 1e-5) for r in range(2)]
+    torch.testing.assert_close(several, torch.stack(each))
+
+
+def test_the_layer_uses_it_in_training_and_batch_norm_itself_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hyperfront.kernels.gpu import normalised as module
+
+    monkeypatch.setattr(layers, "on_gpu", lambda *tensors: True)
+    calls = []
+    real = module.normalised_on_gpu
+    monkeypatch.setattr(module, "normalised_on_gpu", lambda *each: calls.append(1) or real(*each))
+    norm, x, slope = nn.BatchNorm2d(3).to(DEVICE), normal(2, 3, 4, 4), normal(3)
+    layers.normalised(x, norm, slope)  # has running averages, which the program would not update
+    assert not calls and norm.num_batches_tracked == 1
+    norm.track_running_stats = False
+    found = layers.normalised(x, norm, slope)
+    assert len(calls) == 1
+    with torch.no_grad():  # as in calibration, which looks at what comes into BatchNorm
+        torch.testing.assert_close(layers.normalised(x, norm, slope), found, atol=1e-5, rtol=1e-5)
+    assert len(calls) == 1
 
 
 def test_they_compose_to_the_losses_of_several_rays() -> None:

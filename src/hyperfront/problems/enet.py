@@ -26,6 +26,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from hyperfront.kernels.layers import normalised
+
 
 class ENet(nn.Module):
     """``images [B, 3, H, W] -> [B, outputs, H, W]``, with ``H`` and ``W`` multiples of 8.
@@ -60,7 +62,7 @@ class Initial(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         both = torch.cat([self.convolution(images), F.max_pool2d(images, 2)], dim=1)
-        return self.activation(self.norm(both))
+        return normalised(both, self.norm, self.activation.weight)
 
 
 class Bottleneck(nn.Module):
@@ -70,11 +72,10 @@ class Bottleneck(nn.Module):
         super().__init__()
         inner = channels // 4
         project = nn.Conv2d(channels, inner, 1, bias=False)
-        self.extension = extension(project, convolution, channels, dropout)
-        self.activation = nn.PReLU(channels)
+        self.extension = Extension(project, convolution, channels, dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.activation(x + self.extension(x))
+        return self.extension(x, main=x)
 
 
 class Down(nn.Module):
@@ -86,13 +87,12 @@ class Down(nn.Module):
         inner = outputs // 4
         project = nn.Conv2d(channels, inner, 2, stride=2, bias=False)
         self.added = outputs - channels
-        self.extension = extension(project, [nn.Conv2d(inner, inner, 3, padding=1, bias=False)], outputs, dropout)
-        self.activation = nn.PReLU(outputs)
+        self.extension = Extension(project, [nn.Conv2d(inner, inner, 3, padding=1, bias=False)], outputs, dropout)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         pooled, places = F.max_pool2d(x, 2, return_indices=True)
         main = F.pad(pooled, (0, 0, 0, 0, 0, self.added))
-        return self.activation(main + self.extension(x)), places
+        return self.extension(x, main=main), places
 
 
 class Up(nn.Module):
@@ -104,20 +104,33 @@ class Up(nn.Module):
         project = nn.Conv2d(channels, inner, 1, bias=False)
         full = nn.ConvTranspose2d(inner, inner, 3, stride=2, padding=1, output_padding=1, bias=False)
         self.main = nn.Sequential(nn.Conv2d(channels, outputs, 1, bias=False), nn.BatchNorm2d(outputs))
-        self.extension = extension(project, [full], outputs, dropout)
-        self.activation = nn.PReLU(outputs)
+        self.extension = Extension(project, [full], outputs, dropout)
 
     def forward(self, x: Tensor, places: Tensor) -> Tensor:
-        return self.activation(self.extension(x) + unpool(self.main(x), places))
+        return self.extension(x, main=unpool(self.main(x), places))
 
 
-def extension(project: nn.Conv2d, convolution: list[nn.Module], outputs: int, dropout: float) -> nn.Sequential:
-    inner = project.out_channels
-    return nn.Sequential(
-        *(project, nn.BatchNorm2d(inner), nn.PReLU(inner)),
-        *(*convolution, nn.BatchNorm2d(inner), nn.PReLU(inner)),
-        *(nn.Conv2d(inner, outputs, 1, bias=False), nn.BatchNorm2d(outputs), nn.Dropout2d(dropout)),
-    )
+class Extension(nn.Module):
+    """The branch beside the main one: down to few channels, a convolution there, up to ``outputs``; then their sum."""
+
+    def __init__(self, project: nn.Conv2d, convolution: list[nn.Module], outputs: int, dropout: float):
+        super().__init__()
+        inner = project.out_channels
+        self.project, self.norm1, self.activation1 = project, nn.BatchNorm2d(inner), nn.PReLU(inner)
+        self.convolution, self.norm2, self.activation2 = (
+            nn.Sequential(*convolution),
+            nn.BatchNorm2d(inner),
+            nn.PReLU(inner),
+        )
+        self.expand, self.norm3 = nn.Conv2d(inner, outputs, 1, bias=False), nn.BatchNorm2d(outputs)
+        self.dropout, self.activation = dropout, nn.PReLU(outputs)
+
+    def forward(self, x: Tensor, main: Tensor) -> Tensor:
+        y = normalised(self.project(x), self.norm1, self.activation1.weight)
+        y = normalised(self.convolution(y), self.norm2, self.activation2.weight)
+        y = self.expand(y)
+        keep = F.dropout(y.new_ones(y.shape[:2]), self.dropout) if self.training else None  # whole channels
+        return normalised(y, self.norm3, self.activation.weight, shortcut=main, keep=keep)
 
 
 def regular(channels: int, dropout: float = 0.1) -> Bottleneck:
