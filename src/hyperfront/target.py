@@ -286,14 +286,14 @@ class Target(nn.Module):
             self.train(mode)
 
     def _measure(self, theta: Tensor, inputs: list[Batch]) -> Tensor:
-        moments = {name: torch.zeros(3, layer.num_features).double() for name, layer in self.norms.items()}
+        seen: dict[str, list[Tensor]] = {name: [] for name in self.norms}
 
         def record(name: str) -> Callable:
             def hook(layer: nn.Module, args: tuple[Tensor]) -> None:
                 x = args[0].detach()
                 variance, mean = torch.var_mean(x, [d for d in range(x.ndim) if d != 1], correction=0)
                 count = torch.full_like(mean, x.numel() // x.shape[1])
-                moments[name] = _pooled(moments[name].to(x.device), torch.stack([count, mean, variance]).double())
+                seen[name].append(torch.stack([count, mean, variance]))
 
             return hook
 
@@ -305,10 +305,9 @@ class Target(nn.Module):
             for handle in hooks:
                 handle.remove()
         found = []
-        for name, (count, mean, biased) in moments.items():
-            layer, variance = self.norms[name], biased * count / (count - 1).clamp_min(1)
-            reached = bool(count.any())  # a layer that only training uses keeps its own values
-            found += [mean, variance] if reached else [layer.running_mean, layer.running_var]
+        for name, layer in self.norms.items():
+            # a layer that only training uses keeps its own values
+            found += _pooled(torch.stack(seen[name])) if seen[name] else [layer.running_mean, layer.running_var]
         return torch.cat([tensor.to(self.statistics) for tensor in found])
 
     def _unpack_statistics(self, statistics: Tensor) -> dict[str, Tensor]:
@@ -365,12 +364,13 @@ class _Places(list[tuple[dict[str, Any], str, str]]):
         )
 
 
-def _pooled(first: Tensor, second: Tensor) -> Tensor:
-    """Count, mean and variance ``[3, features]`` of two samples together (Chan, Golub & LeVeque, 1979)."""
-    (n, mean, variance), (more, other, own) = first, second
-    share, apart = more / (n + more), other - mean
-    spread = variance * (1 - share) + own * share + apart.square() * share * (1 - share)
-    return torch.stack([n + more, mean + apart * share, spread])
+def _pooled(samples: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and variance of all samples together, from count, mean and variance of each ``[samples, 3, features]``."""
+    count, means, variances = samples.double().unbind(1)
+    total = count.sum(0)
+    mean = (count * means).sum(0) / total
+    spread = (count * (variances + (means - mean).square())).sum(0)
+    return mean, spread / (total - 1).clamp_min(1)
 
 
 def _flat(name: str) -> str:
