@@ -134,9 +134,10 @@ PRESETS = {
         epochs=50,
         validate_every=10,
         rays_per_step=1,
-        lr=1e-3,
-        model={"hypernet": "chunked", "matrices": matrices, "chunks": chunks},
+        lr=4e-3 if matrices <= 2 else 1e-2,
+        model={"hypernet": "chunked", "matrices": matrices, "chunks": chunks} | (PLAIN if matrices <= 2 else {}),
         arguments={"target": "resnet18"},
+        separate={"lr": 1e-3},
     )
     for size, (matrices, chunks) in RESNET.items()
 }

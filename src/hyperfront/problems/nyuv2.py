@@ -203,11 +203,11 @@ ENTRIES = {
                 batch_size=16,
                 lr=1e-3,
                 schedule="constant",
-                validate_every=15,
+                validate_every=30,
                 model={"hidden": 100, "initialisation": "plain"},
                 arguments={"augment": False},
             ),
-            "best": Recipe(epochs=150, batch_size=16, warmup=200, align=True, validate_every=15, model=SMALL),
+            "best": Recipe(epochs=150, batch_size=16, warmup=200, align=True, validate_every=30, model=SMALL),
         },
         "split=paper|official size=288x384|144x192|72x96 augment=1|0 rows=1449",
     )
