@@ -386,13 +386,19 @@ def test_epo_changes_its_aim_where_it_does_on_a_cpu(m: int) -> None:
 
 
 @pytest.mark.parametrize(("m", "R", "n"), [(2, 1, 1), (3, 2, 3001), (7, 1, 40_000)])
-def test_inner_products_are_exact_whatever_the_layout(m: int, R: int, n: int) -> None:
+def test_inner_products_are_exact_whatever_the_layout(
+    m: int, R: int, n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inner, "on_gpu", lambda *tensors: True)
     rows = normal(m, R, n)
     truth = torch.einsum("irn,jrn->rij", rows.double(), rows.double())
     torch.testing.assert_close(gram_on_gpu(rows), truth, atol=1e-11 * n, rtol=0)
     torch.testing.assert_close(
         gram_on_gpu(rows.permute(2, 0, 1).contiguous().permute(1, 2, 0)), truth, atol=1e-11 * n, rtol=0
     )
+    for given in (rows, list(rows)):
+        torch.testing.assert_close(inner.inner_products(given), truth, atol=1e-11 * n, rtol=0)
+    monkeypatch.setattr(inner, "BLOCK", 500)  # now part by part
     torch.testing.assert_close(inner.inner_products(list(rows)), truth, atol=1e-11 * n, rtol=0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import torch
@@ -22,14 +23,18 @@ def inner_products(rows: Sequence[Tensor] | Tensor) -> Tensor:
     tensor([[[ 5.,  1.],
              [ 1., 10.]]], dtype=torch.float64)
     """
-    count = len(rows[0])
-    if on_gpu(rows[0]) and len(rows) * rows[0].numel() <= 8 * BLOCK:
+    product, block = _wide, BLOCK
+    if on_gpu(rows[0]):
         from hyperfront.kernels.gpu.gram import gram_on_gpu  # needs Triton
 
-        return gram_on_gpu(rows if isinstance(rows, Tensor) else torch.stack(list(rows)))
-    gram = torch.zeros(count, len(rows), len(rows), dtype=torch.float64, device=rows[0].device)
-    step = max(1, BLOCK // count)
-    for columns in zip(*(row.split(step, dim=1) for row in rows)):
-        wide = torch.stack(columns, dim=1).double()
-        gram.baddbmm_(wide, wide.mT)
-    return gram
+        if isinstance(rows, Tensor):
+            return gram_on_gpu(rows)
+        product, block = gram_on_gpu, 4 * BLOCK  # which copies them, but widens nothing
+    parts = zip(*(row.split(max(1, block // len(row)), dim=1) for row in rows))
+    return functools.reduce(torch.add, (product(torch.stack(part)) for part in parts))
+
+
+def _wide(rows: Tensor) -> Tensor:
+    """Of ``[m, R, columns]``."""
+    wide = rows.movedim(0, 1).double()
+    return wide @ wide.mT

@@ -166,7 +166,7 @@ ENTRIES: dict[str, Entry] = {
                 arguments={"rows": 512},
             ),
             "paper": PAPER,
-            "best": replace(QUICK, epochs=600, align=True, validate_every=20, model={"hidden": 100}),
+            "best": replace(QUICK, epochs=600, warmup=300, align=True, validate_every=20, model={"hidden": 100}),
         },
         "split=blocks|paper inputs=standardised|raw",
     )

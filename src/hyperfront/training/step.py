@@ -33,7 +33,7 @@ FLOOR = 1e-8
 MEMORY = 0.01
 """The share of a step in that mean."""
 
-SMALL = 2**24
+SMALL = 2**26
 """Gradients of the objectives that have no more entries than this, all together, may be computed in one pass."""
 
 
