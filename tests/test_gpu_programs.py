@@ -386,9 +386,7 @@ def test_epo_changes_its_aim_where_it_does_on_a_cpu(m: int) -> None:
 
 
 @pytest.mark.parametrize(("m", "R", "n"), [(2, 1, 1), (3, 2, 3001), (7, 1, 40_000)])
-def test_inner_products_are_exact_whatever_the_layout(
-    m: int, R: int, n: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_inner_products_are_exact_whatever_the_layout(m: int, R: int, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inner, "on_gpu", lambda *tensors: True)
     rows = normal(m, R, n)
     truth = torch.einsum("irn,jrn->rij", rows.double(), rows.double())

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hyperfront.baselines import Budget, Expansion
-from hyperfront.experiments.methods import with_settings
+from hyperfront.experiments.methods import EVOLUTIONARY, with_settings
 from hyperfront.problems import recipe
 from hyperfront.problems.multi_mnist import RESNET
 from hyperfront.problems.recipe import Recipe
@@ -95,7 +95,7 @@ def _toys() -> dict[str, Study]:
         "fonseca-phn": Study("fonseca", ("phn-epo",), 25, few, preset="best"),
         "fonseca-5": Study("fonseca", ("epo", "pmtl", "ls", "mgda"), 5, few, preset="best"),
         "fonseca-evolution": Study(
-            "fonseca", ("nsga3", "moead"), 5, few, seeds=1, preset="best", budget=Budget(generations=100_000)
+            "fonseca", EVOLUTIONARY, 5, few, seeds=1, preset="best", budget=Budget(generations=100_000)
         ),
         "problem2-phn": Study("problem2", ("phn-epo",), 25, TOY, preset="best"),
         "problem2-5": Study("problem2", ("epo", "ls"), 5, TOY, preset="best"),
@@ -127,7 +127,7 @@ def _tables() -> dict[str, Study]:
     studies = {}
     for name in PEOPLE:
         studies[f"{name}-phn"] = Study(name, PHN, 153, ROWS, search=RATES)  # the paper samples 150
-        studies[f"{name}-10"] = Study(name, ("ls", "pmtl", "epo"), 10, ROWS, search=RATES)
+        studies[f"{name}-10"] = Study(name, ("ls", "pmtl", "epo", *EVOLUTIONARY), 10, ROWS, search=RATES)
     studies["adult-30"] = Study("adult", ("ls", "epo"), 30, ROWS, seeds=1, search=RATES)
     for split in ("paper", "blocks"):
         where = {"split": split}

@@ -21,7 +21,7 @@ import torch
 from hyperfront import checkpoint
 from hyperfront.errors import unknown_name
 from hyperfront.experiments.compare import compare
-from hyperfront.experiments.methods import Plan, run_method
+from hyperfront.experiments.methods import EVOLUTIONARY, Plan, run_method
 from hyperfront.experiments.result import FORMAT, Result
 from hyperfront.experiments.tune import Tuned, tune
 from hyperfront.model import ParetoModel
@@ -144,7 +144,7 @@ class Workshop:
     def tuned(self, study: Study, method: str) -> dict[str, Any] | None:
         """The settings of a method on a problem, which all its studies have. None where they are missing and nothing
         is trained."""
-        if not study.search:
+        if not study.search or method in EVOLUTIONARY:  # those have no learning rate
             return {}
         found = self.part(f"tuned/{study.problem}-{method}", lambda: asdict(self._tuned(study, method)))
         return found and found["settings"]
