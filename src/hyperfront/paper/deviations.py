@@ -104,11 +104,13 @@ DEVIATIONS: dict[str, Deviation] = {
     ),
     "resnet": Deviation(
         "ResNet18 trained with the settings of LeNet, batch 1024, 50 epochs",
-        "the same batch and epochs; learning rate 1e-3 with warm-up, rays aligned on validation data, images moved",
+        "the same batch and epochs; higher learning rates with warm-up, rays aligned on validation data, images moved",
         "the paper gives no other settings",
     ),
     "attribution": Deviation(
-        "SHAP values", "integrated gradients", "a few lines instead of a dependency; both share out the same difference"
+        "SHAP values",
+        "integrated gradients (captum)",
+        "they have no random part; both share out the same difference",
     ),
     "settings": Deviation(
         "the values of alpha and hidden dimension are in a picture only", "values over the same ranges", ""
