@@ -89,6 +89,7 @@ DEVIATIONS: dict[str, Deviation] = {
         "all rays of a baseline at once; the time one by one is measured on one model, times the number of models",
         "the same models up to rounding, in less time",
     ),
+    "pool": Deviation("the number of models for NYUv2 is not stated", "ten", ""),
     "toys": Deviation(
         "Problem 2 and ZDT2 as printed", "the original problems", "as printed, a point is optimal instead of a front"
     ),
