@@ -30,7 +30,7 @@ from hyperfront.baselines import (
     starts,
 )
 from hyperfront.baselines.cpmtl import Curvature
-from hyperfront.errors import CheckpointError
+from hyperfront.errors import CheckpointError, HyperfrontError
 from hyperfront.hypernets import SeparateHypernet
 from hyperfront.problems import toys
 from hyperfront.problems.lenet import LeNet
@@ -349,6 +349,43 @@ def test_products_with_the_hessian_of_a_network_with_fused_layers_are_difference
     step = 1e-6
     ahead, behind = (alpha @ curvature.gradients(theta + sign * step * v) for sign in (1, -1))
     torch.testing.assert_close(curvature.product(theta, alpha, v), (ahead - behind) / (2 * step), atol=1e-6, rtol=1e-3)
+
+
+def test_gradients_are_those_of_losses_over_all_rows_however_they_are_split():
+    """A gap between groups is no mean over batches."""
+    generator = torch.Generator().manual_seed(0)
+    x, group = torch.randn(50, 3, generator=generator).double(), torch.arange(50) % 7 == 0
+
+    def sums(output, batch):
+        chosen = batch[1][:, None]
+        return torch.stack([(output * chosen).sum(), chosen.sum(), (output * ~chosen).sum(), (~chosen).sum()])
+
+    problem = hf.supervised(
+        (x, group),
+        losses={
+            "gap": hf.SetLoss(sums, lambda s: (s[0] / s[1] - s[2] / s[3]).square()),
+            "size": lambda output, batch: output.square().mean(),
+        },
+        scale={"gap": 0.5, "size": 4.0},
+        make_target=lambda: nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)),
+    )
+    model, theta = problem.model(hypernet="separate", rays=RAYS).double(), starts(problem, 1, 0)[0].double()
+    expected = torch.func.jacrev(
+        lambda t: torch.stack(problem.each_loss(lambda x: model.target.call(t, t.new_zeros(0), x), (x, group)))
+    )(theta)
+    for rows in (50, 11):
+        torch.testing.assert_close(Curvature(model, problem, rows).gradients(theta), expected)
+
+
+def test_cpmtl_refuses_losses_that_gather_all_outputs():
+    problem = hf.supervised(
+        (torch.ones(8, 1), torch.ones(8, 1)),
+        losses={"all": hf.Gathered(lambda o, b: o.max()), "one": lambda o, b: o.square().mean()},
+        make_target=lambda: nn.Linear(1, 1),
+    )
+    curvature = Curvature(problem.model(hypernet="separate", rays=RAYS), problem, 4)
+    with pytest.raises(HyperfrontError, match="functions of sums"):
+        curvature.gradients(starts(problem, 1, 0)[0])
 
 
 # ---- evolutionary algorithms ---------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+import torch
 
 import hyperfront.data
 from hyperfront.cli import main
@@ -19,6 +20,7 @@ from hyperfront.data.checksums import note
 from hyperfront.data.idx import parse
 from hyperfront.data.registry import DATASETS, DataFile, Dataset, datafile
 from hyperfront.errors import DataError, HyperfrontError
+from hyperfront.problems import build
 from tests.data import DATA, needs_data
 
 CONTENT = bytes(range(256)) * 1000
@@ -239,6 +241,10 @@ def test_files_that_are_published_uncompressed_are_taken_so(tmp_path):
         assert path == tmp_path / name
         assert read(path) == read(packed)
         assert md5 in (None, hashlib.md5(read(path)).hexdigest())
+    for problem in ("adult", "default", "bank"):  # not only found: the same rows
+        plain, packed = (build(problem, data_dir=folder).val.source.batches(8, "cpu") for folder in (tmp_path, DATA))
+        for ours, theirs in zip(next(iter(plain)), next(iter(packed)), strict=True):
+            assert torch.equal(ours, theirs)
 
 
 # ---- the command line ------------------------------------------------------------------------------------------------

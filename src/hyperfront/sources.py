@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeGuard
 
@@ -127,6 +128,19 @@ class LoaderSource:
     def batches(self, batch_size: int, device: torch.device) -> Iterator[Batch]:
         for batch in self.loader:
             yield to_device(batch, device)
+
+
+@contextmanager
+def looking(source: Source, device: torch.device) -> Iterator[None]:
+    """Inside, batches may be looked at: random numbers stay as they were, those of a loader too."""
+    generator: torch.Generator | None = getattr(source, "generator", None)
+    state = None if generator is None else generator.get_state()
+    try:
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+            yield
+    finally:
+        if generator is not None and state is not None:
+            generator.set_state(state)
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,8 @@ class Target(nn.Module):
         _check_choice("batchnorm", batchnorm, ("grid", "batch", "shared"))
         skeleton = copy.deepcopy(module).cpu()  # its values are never used again, so they need not fill a GPU
         object.__setattr__(self, "skeleton", skeleton)  # not registered: its parameters are not ours to train
-        self.batching, self.batchnorm, self._vmap_fails = batching, batchnorm, False
+        self.batching, self.batchnorm = batching, batchnorm
+        self._vmap_works: bool | None = None  # not known yet
         self.knots: list[list[float]] | None = None
         """Rays to keep BatchNorm statistics at, where there is no network between them."""
         self.places = _Places.of(skeleton)
@@ -215,11 +216,16 @@ class Target(nn.Module):
         batched = torch.vmap(one, in_dims=(0, 0, 0 if split else None), randomness="different")
         if self.batching == "vmap":
             return batched(theta, statistics, batch)
+        before = None if self._vmap_works else _random_state(theta.device)
         try:
-            return batched(theta, statistics, batch)
+            found = batched(theta, statistics, batch)
+            self._vmap_works = True
+            return found
         except (RuntimeError, ValueError, NotImplementedError):
+            if before:
+                _set_random_state(theta.device, before)  # what the attempt drew, for dropout, was not drawn
             result = loop()  # if this fails too, its error is the module's own and the one to show
-            self._vmap_fails = True
+            self._vmap_works = False
             return result
 
     def _wants_vmap(self, theta: Tensor) -> bool:
@@ -228,12 +234,12 @@ class Target(nn.Module):
         slow = _LOOP_ALWAYS + (_LOOP_ON_CPU if theta.device.type == "cpu" else ())
         running = self.batchnorm == "shared" and self.training  # running averages are updated in place
         large = theta.shape[1] > _LARGE and self._has(_IMAGES)
-        return not (len(theta) == 1 or self._vmap_fails or running or large or self._has(slow))
+        return not (len(theta) == 1 or self._vmap_works is False or running or large or self._has(slow))
 
     @property
     def stackable(self) -> bool:
         """Whether several rays can be run at once, under vmap, be it faster or not."""
-        return self.batching != "loop" and not self._vmap_fails and not self._has(_LOOP_ALWAYS)
+        return self.batching != "loop" and self._vmap_works is not False and not self._has(_LOOP_ALWAYS)
 
     def vectorises(self, device: torch.device) -> bool:
         """Whether the backward passes of several objectives are better taken at once, under vmap."""
@@ -371,6 +377,16 @@ def _pooled(samples: Tensor) -> tuple[Tensor, Tensor]:
     mean = (count * means).sum(0) / total
     spread = (count * (variances + (means - mean).square())).sum(0)
     return mean, spread / (total - 1).clamp_min(1)
+
+
+def _random_state(device: torch.device) -> list[Tensor]:
+    return [torch.get_rng_state(), *([torch.cuda.get_rng_state(device)] if device.type == "cuda" else [])]
+
+
+def _set_random_state(device: torch.device, state: list[Tensor]) -> None:
+    torch.set_rng_state(state[0])
+    for own in state[1:]:
+        torch.cuda.set_rng_state(own, device)
 
 
 def _flat(name: str) -> str:

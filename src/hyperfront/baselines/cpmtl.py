@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from hyperfront import kernels
-from hyperfront.batches import Batch, rows
+from hyperfront.batches import Batch, map_tensors, tensors
 from hyperfront.errors import HyperfrontError
 from hyperfront.hypernets import inner_products
 from hyperfront.model import ParetoModel
@@ -92,15 +92,46 @@ class Curvature:
         self.batch = self._sample()
 
     def gradients(self, theta: Tensor) -> Tensor:
-        """``[m, n]``, means over all training rows."""
-        total, count = torch.zeros(self.problem.m, len(theta), dtype=torch.float64, device=theta.device), 0
+        """``[m, n]``, of the losses over all training rows. Those are functions of sums, ``l = f(sum_b s_b(theta))``
+        over batches ``b`` (:mod:`hyperfront.measures`), so ``g = sum_b d(f's . s_b) / d theta``."""
+        total = torch.zeros(self.problem.m, len(theta), dtype=torch.float64, device=theta.device)
+        slopes = self._slopes(theta) if self.problem.has_data else None
         for batch in self.source.batches(self.rows, theta.device):
             leaf = theta.detach().requires_grad_()
-            losses, size = self._losses(leaf, batch), rows(batch) if self.problem.has_data else 1
-            for j, loss in enumerate(losses):
-                total[j] += size * _gradient(loss, leaf, retain_graph=j + 1 < len(losses)).double()
-            count += size
-        return (total / count).to(theta)
+            parts = self._losses(leaf, batch) if slopes is None else self._linear(leaf, batch, slopes)
+            for j, part in enumerate(parts):
+                total[j] += _gradient(part, leaf, retain_graph=j + 1 < len(parts)).double()
+        return total.to(theta)
+
+    def _slopes(self, theta: Tensor) -> list[tuple[Tensor, ...]]:
+        """``f'`` of every loss, at the sums over all rows."""
+        measures, sums = [*self.problem.measures.values()], list[Any]()
+        if not all(measure.additive for measure in measures):
+            raise HyperfrontError(
+                "CPMTL needs losses that are functions of sums over rows",
+                got="a loss that gathers all outputs",
+                fix="declare it as hyperfront.SetLoss, or leave cpmtl out",
+            )
+        with torch.no_grad():
+            for batch in self.source.batches(self.rows, theta.device):
+                found = self._sums(theta, batch)
+                sums = [m.merge(*pair) for m, *pair in zip(measures, sums, found)] if sums else found
+        slopes = []
+        for measure, total, unit in zip(measures, sums, self.problem.units.slope):
+            leaves = map_tensors(lambda t: t.double().requires_grad_(), total)
+            value = unit * measure.value(leaves)
+            slopes.append(torch.autograd.grad(value, tensors(leaves), materialize_grads=True))
+        return slopes
+
+    def _linear(self, theta: Tensor, batch: Batch, slopes: list[tuple[Tensor, ...]]) -> list[Tensor]:
+        each = (zip(slope, tensors(own)) for slope, own in zip(slopes, self._sums(theta, batch)))
+        return [torch.stack([(slope * s.double()).sum() for slope, s in pairs]).sum() for pairs in each]
+
+    def _sums(self, theta: Tensor, batch: Batch) -> list[Any]:
+        """What the batch contributes to the sums of every loss."""
+        with self._at_rest():
+            output = self.model.target.call(theta, theta.new_zeros(0), self.problem.inputs(batch))
+            return [measure.statistics(output, batch) for measure in self.problem.measures.values()]
 
     def product(self, theta: Tensor, alpha: Tensor, v: Tensor) -> Tensor:
         """``H v [n]`` on the sample of rows."""

@@ -7,7 +7,7 @@ not, and a file that holds anything else is refused with the name of the file, t
 from __future__ import annotations
 
 import csv
-import gzip
+import io
 import math
 import zlib
 from collections.abc import Mapping
@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hyperfront.data import read as unpacked
 from hyperfront.errors import DataError
 
 NUMBER: tuple[str, ...] = ()
@@ -40,7 +41,7 @@ class Schema:
 
 
 def read(path: Path, schema: Schema) -> dict[str, np.ndarray]:
-    """The columns of a gzipped text file by name: float64 for numbers, int64 codes for categories."""
+    """The columns of a text file, compressed or not, by name: float64 for numbers, int64 codes for categories."""
     rows = _rows(path, schema)
     expected = list(schema.columns)
     if schema.header:
@@ -70,11 +71,11 @@ def read(path: Path, schema: Schema) -> dict[str, np.ndarray]:
 def _rows(path: Path, schema: Schema) -> list[tuple[int, list[str]]]:
     """The rows of the file with their line numbers, without comments and empty lines."""
     try:
-        with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
-            reader = csv.reader(file, delimiter=schema.separator, skipinitialspace=True, strict=True)
-            return [(reader.line_num, row) for row in reader if row and not row[0].startswith(schema.comment)]
+        text = io.StringIO(unpacked(path).decode(), newline="")
+        reader = csv.reader(text, delimiter=schema.separator, skipinitialspace=True, strict=True)
+        return [(reader.line_num, row) for row in reader if row and not row[0].startswith(schema.comment)]
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
-        raise DataError("a data file cannot be read", got=f"{path}: {error}", expected="a gzipped text table") from None
+        raise DataError("a data file cannot be read", got=f"{path}: {error}", expected="a text table") from None
 
 
 def _difference(found: list[str], expected: list[str]) -> str:

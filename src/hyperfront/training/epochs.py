@@ -12,6 +12,7 @@ from hyperfront.batches import Batch
 from hyperfront.errors import ProblemError
 from hyperfront.preferences import Preferences
 from hyperfront.problem import Problem
+from hyperfront.sources import looking
 from hyperfront.training.settings import Settings
 from hyperfront.training.state import TrainingState
 from hyperfront.training.step import check
@@ -42,9 +43,8 @@ class Epochs:
 
     def try_out(self) -> None:
         """Check the objectives and scores on the first step; random numbers and buffers stay as they were."""
-        cuda = [self.model.device] if self.model.device.type == "cuda" else []
         buffers = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
-        with torch.random.fork_rng(devices=cuda):
+        with looking(self.source, self.model.device):
             found = next(self.steps(0, 0), None)
             if found is None:
                 raise ProblemError("the training data gives no batch", fix="check the data, or lower the batch size")

@@ -28,6 +28,7 @@ from hyperfront.preferences import Dirichlet, Preferences, layout
 from hyperfront.problem import Problem
 from hyperfront.runs import Run, RunFolder
 from hyperfront.solvers import EPO, Solver, Status
+from hyperfront.sources import looking
 from hyperfront.training.callbacks import Callback, JsonLines, Progress
 from hyperfront.training.deterministic import only_deterministic
 from hyperfront.training.engines import Engine, make_engine
@@ -240,7 +241,8 @@ def _train(
 
 def _validate(model: ParetoModel, problem: Problem, rays: Tensor, batch_size: int) -> tuple[Front, dict[str, Any]]:
     calibrate(model, problem, batch_size)
-    front = evaluate(model, problem.val, rays, batch_size=batch_size)
+    with looking(problem.val.source, model.device):
+        front = evaluate(model, problem.val, rays, batch_size=batch_size)
     return front, {
         "hypervolume": metrics.hypervolume(front.losses, front.reference) if front.reference else None,
         "uniformity": front.uniformity(),
@@ -250,11 +252,13 @@ def _validate(model: ParetoModel, problem: Problem, rays: Tensor, batch_size: in
 
 
 def calibrate(model: ParetoModel, problem: Problem, batch_size: int) -> None:
-    """BatchNorm statistics from a few full training batches, always the same and in no order of the data."""
+    """BatchNorm statistics from a few full training batches, in no order of the data: always the same ones, or what a
+    loader has next."""
+    source, generator = problem.train.source, torch.Generator().manual_seed(0)
     if model.target.norms:
-        generator = torch.Generator().manual_seed(0)
-        batches = problem.train.source.epoch(batch_size, generator, model.device, 0)
-        model.calibrate(problem.inputs(batch) for batch in itertools.islice(batches, CALIBRATION_BATCHES))
+        with looking(source, model.device):
+            batches = source.epoch(batch_size, generator, model.device, 0)
+            model.calibrate([problem.inputs(batch) for batch in itertools.islice(batches, CALIBRATION_BATCHES)])
 
 
 def _record(state: TrainingState, steps: int) -> dict[str, Any]:
