@@ -144,7 +144,9 @@ def test_of_equally_good_epochs_both_ways_keep_the_last():
 def test_a_population_goes_on_only_as_what_it_is(tmp_path):
     few = Budget(generations=2, population=8)
     evolve("nsga3", toys.vlmop2(), few, out=tmp_path)
-    evolve("nsga3", toys.vlmop2(), replace(few, generations=3), out=tmp_path)  # more of the same
+    evolve("nsga3", toys.vlmop2(), few, out=tmp_path)  # finished
+    with pytest.raises(HyperfrontError, match="cannot be made longer"):  # it would not be that of 3 in one go
+        evolve("nsga3", toys.vlmop2(), replace(few, generations=3), out=tmp_path)
     for name, problem, budget, seed in (
         ("moead", toys.vlmop2(), few, 0),
         ("nsga3", toys.fonseca(), few, 0),
@@ -413,6 +415,14 @@ def test_an_interrupted_evolution_goes_on_to_the_same_population(name, tmp_path,
     again = evolve(name, problem, budget, seed=2, out=tmp_path, progress=lambda: calls.append(1))
     assert torch.equal(again.theta, whole.theta)
     assert len(calls) == 4
+
+
+def test_networks_with_batch_norm_are_refused():
+    data = torch.ones(8, 2), torch.ones(8, 1)
+    losses = {"a": lambda o, b: o.square().mean(), "b": lambda o, b: (o - 1).square().mean()}
+    net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Linear(3, 1))
+    with pytest.raises(HyperfrontError, match="without BatchNorm"):
+        evolve("nsga3", hf.supervised(data, losses=losses, make_target=lambda: net), Budget(generations=1))
 
 
 # ---- single tasks --------------------------------------------------------------------------------------------

@@ -547,6 +547,7 @@ def test_a_loader_with_its_own_generator_resumes_exactly(tmp_path):
         ({"schedule": torch.optim.lr_scheduler.ReduceLROnPlateau}, "without a metric"),
         ({"optimizer": torch.optim.LBFGS}, "LBFGS"),
         ({"patience": 0}, "patience"),
+        ({"warmup": -1}, "cannot be negative"),
         ({"solver": "epo"}, "no solver"),
         ({"solver": hf.EPO}, "no solver"),
         ({"batch_size": 1000}, "larger than the data"),

@@ -9,7 +9,7 @@
 """
 
 from hyperfront.baselines.cpmtl import Expansion
-from hyperfront.baselines.evolutionary import Budget, Evolved, along_rays, evolve
+from hyperfront.baselines.evolutionary import Budget, Evolved, along_rays, evolve, seconds_so_far
 from hyperfront.baselines.per_ray import (
     asked,
     fit_one_by_one,
@@ -34,6 +34,7 @@ __all__ = [
     "ideal_point",
     "ideal_volume",
     "seconds_one_by_one",
+    "seconds_so_far",
     "separate_models",
     "starts",
     "with_references",

@@ -73,6 +73,13 @@ def evolve(
         what = "the folder holds a population of something else"
         refuse_difference(document.get("of", {}), kind, what=what, fix="the same settings, or another folder")
         theta, done, spent = tensors["theta"], document["generations"], document["seconds"]
+        if done < budget.generations and done % BLOCK:
+            raise HyperfrontError(
+                "a run that ended within a block of generations cannot be made longer",
+                got=f"{done:,} generations in {out}",
+                expected=f"a multiple of {BLOCK:,}",
+                fix="another folder",
+            )
     fitness = _Fitness(problem, len(theta), budget.rows, torch.device(device))
     while done < budget.generations:
         start, block = time.perf_counter(), min(BLOCK, budget.generations - done)
@@ -81,6 +88,12 @@ def evolve(
         if file is not None:
             checkpoint.write(file, {"theta": theta}, {"of": kind, "generations": done, "seconds": spent})
     return Evolved(theta, spent)
+
+
+def seconds_so_far(out: Path) -> float:
+    """What earlier calls have spent there."""
+    file = out / "population.safetensors"
+    return checkpoint.read(file)[1]["seconds"] if file.exists() else 0.0
 
 
 def along_rays(problem: Problem, theta: Tensor, rays: Tensor, *, device: str | torch.device = "cpu") -> Tensor:
@@ -116,6 +129,12 @@ class _Fitness:
         rays = laid_out(population, problem.m)
         self.model: ParetoModel = problem.model(hypernet="separate", rays=rays).to(device).eval()
         self.model = self.model if problem.has_data else self.model.double()
+        if self.model.target.norms:
+            raise HyperfrontError(
+                "evolutionary algorithms are for networks without BatchNorm, whose statistics would be another search",
+                got=", ".join(self.model.target.norms),
+                fix="leave nsga3 and moead out",
+            )
         source = problem.train.source
         count = min(rows, getattr(source, "rows", rows))
         self.batch = next(source.epoch(count, torch.Generator().manual_seed(0), device, 0))

@@ -3,7 +3,7 @@
 :func:`fit_stacked` trains all models at once: their weights are the rows of a table
 (:class:`hyperfront.hypernets.SeparateHypernet`), a step takes the gradients of all rows under ``vmap``, and all see the
 same batch, the one that each would see if it were trained alone. :func:`fit_one_by_one` does that: one model after the
-other. Both end at the same weights up to rounding; they differ in time.
+other. Both end at the same weights up to rounding, and up to dropout, which draws other numbers; they differ in time.
 
 Rays are given in the convention ``inverse`` (``r_1 l_1 = ... = r_m l_m``), so that all methods are asked for the same
 points: a solver of directions gets their reciprocals, linear scalarisation takes them as loss weights.

@@ -82,7 +82,7 @@ def compare(
         tuned: Folder in which `hyperfront tune` left the best settings of some of the methods.
         expansion: Settings of cpmtl: steps, length, damping, iterations, tolerance, rows.
         budget: Settings of nsga3 and moead: generations, population, rows.
-        one_by_one: Train one model per ray one by one, not all at once; the numbers are the same, up to rounding.
+        one_by_one: Train one model per ray one by one; the numbers are the same, up to rounding and dropout.
         out: Where results and runs go; by default runs/compare-PROBLEM-PRESET.
         markdown: Print the table as Markdown.
     """
@@ -101,7 +101,9 @@ def compare(
         preset=preset,
         recipe=settings,
         rays=laid_out(rays, built.m),
-        tuned={} if tuned is None else {name: found.settings for name, found in _tuned(tuned, problem, names).items()},
+        tuned={}
+        if tuned is None
+        else {name: found.settings for name, found in _tuned(tuned, problem, preset, names).items()},
         expansion=_made(Expansion, expansion),
         budget=_made(Budget, budget),
         one_by_one=one_by_one,
@@ -126,11 +128,13 @@ def compare(
     _show(results, built, folder, markdown)
 
 
-def _tuned(folder: Path, problem: str, names: Sequence[str]) -> dict[str, Tuned]:
+def _tuned(folder: Path, problem: str, preset: str, names: Sequence[str]) -> dict[str, Tuned]:
     wanted = dict.fromkeys("ls" if name == "cpmtl" else name for name in names)  # CPMTL begins with the models of LS
     found = {name: Tuned.load(folder / f"{name}.json") for name in wanted if (folder / f"{name}.json").exists()}
     if foreign := next((tuned for tuned in found.values() if tuned.problem != problem), None):
         raise CheckpointError("that was tuned on another problem", got=f"{folder}: {foreign.problem}", expected=problem)
+    if other := sorted({tuned.preset for tuned in found.values()} - {preset}):
+        console.print(f"tuned with another preset than {preset}: {', '.join(other)}")
     if rest := [name for name in wanted if name not in found]:
         console.print(f"not tuned, so with the settings of the preset: {', '.join(rest)}")
     if not found:

@@ -43,7 +43,7 @@ class DataFile:
         """How to get it, in one line."""
         if self.home:
             return f"download {self.home.url}"
-        return self.by_hand or "copy it from a folder that has it: it is published nowhere else"
+        return self.by_hand or "copy it from a folder that has it"
 
 
 @dataclass(frozen=True)
@@ -218,6 +218,8 @@ DATASETS: dict[str, Dataset] = {
                 "sarcos/sarcos_inv_subset.npz",
                 3_410_378,
                 "c1906f71a929c0df626de6ce2042904b18588ed863a4a330fb16b1cf23cb0fd9",
+                by_hand="copy it from a folder that has it, or put the whole training file, sarcos_inv.mat of "
+                "http://www.gaussianprocess.org/gpml/data/, in its place: it is used instead",
             ),
         ),
     ),

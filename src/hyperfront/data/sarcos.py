@@ -1,8 +1,9 @@
 """SARCOS: 21 positions, velocities and accelerations of a robot arm, and the torques of its 7 joints.
 
 Distributed with Rasmussen & Williams, *Gaussian Processes for Machine Learning*, as two MATLAB files. Of the training
-file ``sarcos_inv.mat`` (44,484 rows) only 21,571 rows could be gathered from public sources: ``sarcos_inv_subset.npz``,
-each with its row number in the original. Whoever has the whole file puts it beside the test file, and it is used.
+file ``sarcos_inv.mat`` (44,484 rows) 21,571 rows were at hand for the results in this repository:
+``sarcos_inv_subset.npz``, each with its row number in the original. The whole file, put beside the test file, is used
+instead.
 """
 
 from __future__ import annotations

@@ -31,6 +31,7 @@ from hyperfront.baselines import (
     fit_single_tasks,
     fit_stacked,
     seconds_one_by_one,
+    seconds_so_far,
     separate_models,
 )
 from hyperfront.errors import unknown_name
@@ -125,7 +126,7 @@ def run_method(name: str, plan: Plan, problem: Problem, *, seed: int, runs: Path
 
 def _seconds_before(folder: Path) -> float:
     """Training time of earlier calls."""
-    return sum(RunFolder(path).seconds() for path in (folder, *folder.glob("ray-*")))
+    return seconds_so_far(folder) + sum(RunFolder(path).seconds() for path in (folder, *folder.glob("ray-*")))
 
 
 Trained = tuple[Run, dict[str, float]]

@@ -22,7 +22,7 @@ COLUMNS = (
     "problem", "data", "preset", "method", "rays", "seeds", "HV", "uniformity", "of attainable", "non-dominated",
     "best scores", "seconds",
 )  # fmt: skip
-TRAINING = {"relu", "shift", "turn", "zoom", "target", "augment", "inputs", "data_dir"}
+TRAINING = {"relu", "shift", "target", "augment", "inputs", "data_dir"}
 """Arguments of problems that leave the test losses comparable; all others make other data or losses."""
 
 
@@ -84,7 +84,8 @@ def _preset(result: Result) -> str:
     if own is None:  # a file of another version
         return result.preset
     own = own if result.family == "phn" else own.for_separate_models()
-    known = _flat(describe({**asdict(own), "budget": asdict(Budget()), "expansion": asdict(Expansion())}))
+    usual = {"budget": asdict(Budget()), "expansion": asdict(Expansion())}
+    known = _flat(describe(asdict(own) | {part: usual[part] for part in usual.keys() & result.settings.keys()}))
     found = _flat(result.settings)
     changed = [f"{key}={found[key]}" for key in sorted(found) if found[key] != known.get(key)]
     return ", ".join([result.preset, *changed])

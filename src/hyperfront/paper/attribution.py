@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from hyperfront.errors import HyperfrontError
 from hyperfront.model import ParetoModel
 from hyperfront.paper.drawing import panels
 from hyperfront.paper.finding import Claim, Finding, Table
@@ -34,7 +35,10 @@ def integrated_gradients(
     network: nn.Module, images: Tensor, ray: Tensor, classes: Tensor, steps: int = STEPS
 ) -> Tensor:
     """Attributions ``[B, K, H, W]`` of images ``[B, 1, H, W]`` to ``K`` classes of each, ``[B, K]``."""
-    from captum.attr import IntegratedGradients  # of the extra "compare"
+    try:
+        from captum.attr import IntegratedGradients
+    except ImportError:
+        raise HyperfrontError("attributions need captum", fix="pip install 'hyperfront[compare]'") from None
 
     def scores(x: Tensor) -> Tensor:
         return torch.stack([logits.softmax(-1) for logits in network(x)], dim=-1) @ ray.to(x)

@@ -10,11 +10,12 @@ from typing import Any
 from hyperfront.experiments.result import Result
 from hyperfront.experiments.table import spread
 from hyperfront.paper.drawing import NAME_OF
-from hyperfront.paper.finding import Claim, Finding, Table, mean, shown
+from hyperfront.paper.finding import Claim, Finding, Table, mean, missing_seeds, shown
 from hyperfront.paper.looks import same_rays
 from hyperfront.paper.numbers import MINUTES, TABLE_6, Number, Numbers
 from hyperfront.paper.studies import MNIST, PHN
 from hyperfront.paper.workshop import Workshop
+from hyperfront.problems.toys import ENTRIES as TOYS
 
 COLUMNS = (
     "method", "rays", "points", "HV", "paper", "uniformity", "paper", "seconds", "one by one", "paper, min",
@@ -83,9 +84,20 @@ def compared(workshop: Workshop, sides: Sequence[Side], paper: Numbers) -> Findi
         finding.missing.extend(_missing(workshop, side, methods))
         finding.tables.append(Table(side.title, COLUMNS, rows))
         finding.claims.extend(_claims(side, [*methods.values()]))
+        finding.notes.extend(note for each in methods.values() for note in spent(each.results[0]))
         finding.numbers[side.title] = {name: _document(each) for name, each in methods.items()}
         finding.environments.extend(dict(result.environment) for each in methods.values() for result in each.results)
     return finding
+
+
+def spent(result: Result) -> list[str]:
+    """The budget of an evolutionary algorithm, in words."""
+    budget = result.settings.get("budget")
+    if budget is None:
+        return []
+    size = f"{budget['generations']:,} generations of {budget['population']} individuals"
+    where = "" if result.problem in TOYS else f", on {budget['rows']:,} training rows"
+    return [f"{result.problem}, {NAME_OF[result.method]}: {size}{where}."]
 
 
 def _missing(workshop: Workshop, side: Side, methods: Mapping[str, Measured]) -> Iterator[str]:
@@ -93,9 +105,8 @@ def _missing(workshop: Workshop, side: Side, methods: Mapping[str, Measured]) ->
     for study in (workshop.study(name) for name in (side.baselines, side.phn) if name):
         for method in study.methods:
             count = len(methods[method].results) if method in methods else 0
-            if count < study.seeds:
-                yield f"{side.title}: {method}" + (f", {study.seeds - count} of {study.seeds} seeds" if count else "")
-            elif method.startswith("phn-") and len(methods[method].same) < count:
+            yield from missing_seeds(f"{side.title}: {method}", count, study.seeds)
+            if count == study.seeds and method.startswith("phn-") and len(methods[method].same) < count:
                 yield f"{side.title}: {method} at the rays of the baselines"
 
 
@@ -177,8 +188,9 @@ def at_same_rays(workshop: Workshop, sides: Sequence[Side]) -> Finding:
             fronts, said = [look for look in looks if look], TABLE_6[side.problem][method]
             finding.numbers.setdefault(side.title, {})[method] = [front["hypervolume"] for front in fronts]
             finding.environments.extend(dict(result.environment) for result in group)
-            if not fronts:
-                finding.missing.append(f"{side.title}: {method}")
+            finding.missing.extend(
+                missing_seeds(f"{side.title}: {method}", len(fronts), workshop.study(side.phn).seeds)
+            )
             rows.append(
                 (
                     side.title,

@@ -74,6 +74,15 @@ class Finding:
         return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def missing_seeds(what: str, found: int, wanted: int) -> list[str]:
+    """What is missing of the seeds of ``what``, in a line, if anything is.
+
+    >>> missing_seeds("Adult: ls", 1, 3), missing_seeds("Adult: ls", 0, 3), missing_seeds("Adult: ls", 3, 3)
+    (['Adult: ls, 2 of 3 seeds'], ['Adult: ls'], [])
+    """
+    return [what + (f", {wanted - found} of {wanted} seeds" if found else "")] if found < wanted else []
+
+
 def shown(value: float | None, digits: int = 3) -> str:
     """A number of the paper, or a dash.
 

@@ -29,7 +29,7 @@ def reproduce(name: str, item: Item, workshop: Workshop) -> tuple[Finding, Path]
         "item": name,
         "what": item.what,
         "preset": workshop.preset,
-        "command": command(name, workshop),
+        "command": command(name, workshop, finding),
         "differences": list(item.deviations),
         **finding.document(),
         "environments": distinct(finding.environments),
@@ -44,10 +44,11 @@ def reproduce(name: str, item: Item, workshop: Workshop) -> tuple[Finding, Path]
     return finding, folder
 
 
-def command(name: str, workshop: Workshop) -> str:
+def command(name: str, workshop: Workshop, finding: Finding) -> str:
     """What to type for the same."""
     seeds = "" if workshop.seeds is None else f" --seeds {workshop.seeds}"
-    return f"hyperfront reproduce {name} --preset {workshop.preset}{seeds}"
+    rounded = any(environment.get("products") == "high" for environment in finding.environments)
+    return f"hyperfront reproduce {name} --preset {workshop.preset}{seeds}{' --tf32' if rounded else ''}"
 
 
 def deviations_of(item: Item) -> dict[str, Deviation]:

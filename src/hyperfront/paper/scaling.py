@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import Any
-
-import numpy as np
 
 from hyperfront.experiments.result import Result
 from hyperfront.experiments.table import spread
 from hyperfront.paper.drawing import MARK_OF, NAME_OF, absent, colour_of, logarithmic, methods_legend, panels
-from hyperfront.paper.finding import Claim, Finding, Table
+from hyperfront.paper.finding import Claim, Finding, Table, missing_seeds
 from hyperfront.paper.workshop import Workshop
 
 
@@ -83,7 +81,7 @@ def against_settings(workshop: Workshop, settings: Mapping[str, Mapping[float, s
             known: dict[float, list[float]] = {}
             for value, study in studies.items():
                 results = [result for result in workshop.results(study) if result.method == "phn-epo"]
-                finding.missing.extend([] if results else [f"{study}: phn-epo"])
+                finding.missing.extend(missing_seeds(f"{study}: phn-epo", len(results), workshop.study(study).seeds))
                 finding.environments.extend(dict(result.environment) for result in results)
                 if results:
                     known[value] = [result.fronts["test"]["hypervolume"] for result in results]
@@ -100,7 +98,7 @@ def against_settings(workshop: Workshop, settings: Mapping[str, Mapping[float, s
 
 def _draw(axes: Any, name: str, known: Mapping[float, Sequence[float]]) -> None:
     means = [fmean(volumes) for volumes in known.values()]
-    deviations = [float(np.std(volumes)) for volumes in known.values()]
+    deviations = [stdev(volumes) if len(volumes) > 1 else 0.0 for volumes in known.values()]
     axes.errorbar([*known], means, yerr=deviations, color=colour_of("phn-epo"), marker="o", linewidth=1.4, capsize=3)
     axes.set(xlabel=name, ylabel="test hypervolume")
 

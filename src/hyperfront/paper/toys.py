@@ -11,8 +11,9 @@ import torch
 from hyperfront import metrics, plots
 from hyperfront.experiments.result import Result
 from hyperfront.experiments.table import spread
+from hyperfront.paper.comparisons import spent
 from hyperfront.paper.drawing import NAME_OF, absent, panels, ray_colours, scatter
-from hyperfront.paper.finding import Claim, Finding, Table, mean, shown
+from hyperfront.paper.finding import Claim, Finding, Table, mean, missing_seeds, shown
 from hyperfront.paper.workshop import Workshop
 from hyperfront.plots import INK, MUTED
 from hyperfront.problem import Problem
@@ -29,19 +30,15 @@ def known_fronts(workshop: Workshop, rows: Sequence[Sequence[Panel]]) -> Finding
         found[study, method] = [result for result in workshop.results(study) if result.method == method]
     finding, lines = Finding(), []
     for (study, method), results in found.items():
+        finding.missing.extend(missing_seeds(f"{study}: {method}", len(results), workshop.study(study).seeds))
         if not results:
-            finding.missing.append(f"{study}: {method}")
             continue
         problem = workshop.problem(workshop.study(study))
         lines.append(_row(problem, method, results))
         finding.claims.extend(_claims(problem, method, results))
         finding.numbers[f"{study}: {method}"] = [_points(result) for result in results]
         finding.environments.extend(dict(result.environment) for result in results)
-        if method in ("nsga3", "moead"):
-            budget = results[0].settings["budget"]
-            finding.notes.append(
-                f"{NAME_OF[method]}: {budget['generations']:,} generations of {budget['population']} individuals."
-            )
+        finding.notes.extend(spent(results[0]))
     if not lines:
         return finding
     title = "Known fronts: points of all seeds on the true front, and on their rays"

@@ -6,20 +6,21 @@ grid and at rays of the shifted grid, which are as far from it as can be (:func:
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import torch
 
 from hyperfront.experiments.table import spread
 from hyperfront.front import evaluate
-from hyperfront.paper.finding import Claim, Finding, Table, shown
+from hyperfront.paper.finding import Claim, Finding, Table, missing_seeds, shown
 from hyperfront.paper.looks import front_document
 from hyperfront.paper.numbers import UNSEEN
 from hyperfront.paper.workshop import Workshop
 from hyperfront.preferences import FixedRays, das_dennis, shifted_grid
 from hyperfront.solvers import EPO
 from hyperfront.training import Progress, fit
-from hyperfront.training.record import environment
+from hyperfront.training.record import describe, environment
 
 STUDY = "sarcos-paper-phn"
 PARTITIONS = 6
@@ -31,9 +32,10 @@ def unseen_rays(workshop: Workshop) -> Finding:
     parts = [
         workshop.part(f"studies/unseen-rays/looks/phn-epo-{seed}", lambda s=seed: _run(workshop, s)) for seed in seeds
     ]
-    found = [part for part in parts if part]
+    found = [part for part in parts if part and part["settings"] == _settings(workshop)]
+    missing = missing_seeds("SARCOS: phn-epo trained on a grid of rays", len(found), len(seeds))
     if not found:
-        return Finding(missing=["sarcos: phn-epo trained on a grid of rays"])
+        return Finding(missing=missing)
     rows = []
     for kind, said in UNSEEN.items():
         fronts = [part[kind] for part in found]
@@ -61,7 +63,12 @@ def unseen_rays(workshop: Workshop) -> Finding:
         ],
         numbers={"seeds": [{k: {m: p[k][m] for m in ("hypervolume", "uniformity")} for k in UNSEEN} for p in found]},
         environments=[part["environment"] for part in found],
+        missing=missing,
     )
+
+
+def _settings(workshop: Workshop) -> dict[str, Any]:
+    return {**describe(asdict(workshop.study(STUDY).recipe())), "partitions": PARTITIONS}
 
 
 def _run(workshop: Workshop, seed: int) -> dict[str, Any]:
@@ -88,4 +95,4 @@ def _run(workshop: Workshop, seed: int) -> dict[str, Any]:
         kind: front_document(evaluate(run.model, problem.test, rays[few], batch_size=recipe.batch_size))
         for kind, rays in (("seen", seen), ("unseen", unseen))
     }
-    return {**fronts, "environment": environment(run.model.device)}
+    return {**fronts, "settings": _settings(workshop), "environment": environment(run.model.device)}

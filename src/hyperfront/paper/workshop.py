@@ -188,12 +188,12 @@ class Workshop:
     def _measured(self, name: str, method: str, seed: int, measure: Callable) -> Any:
         study, run = self.study(name), RunFolder(self.runs_of(name) / f"{method}-{seed}")
         problem = self.problem(study)
-        if not run.front.exists():  # its result is there, but the model is gone
-            run_method(method, self.plan(study), problem, seed=seed, runs=run.path.parent, progress=self.progress)
+        # trains where the result is there but the model is gone, and refuses a model with other settings
+        run_method(method, self.plan(study), problem, seed=seed, runs=run.path.parent, progress=self.progress)
         return measure(load(run.path, device=self.device_for(problem)), problem, run)
 
     @cached_property
     def loose(self) -> list[Result]:
         """Results of `hyperfront train --result`, anywhere in the folder but in studies."""
-        files = [file for file in sorted(self.out.rglob("*.json")) if "studies" not in file.parts]
+        files = [file for file in sorted(self.out.rglob("*.json")) if "studies" not in file.relative_to(self.out).parts]
         return [Result.load(file) for file in files if FORMAT in file.read_text()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from hyperfront.errors import HyperfrontError, unknown_name
@@ -35,6 +36,7 @@ def build(name: str, **arguments: Any) -> Problem:
     """
     make = entry(name).make
     try:
-        return make(**arguments)
+        inspect.signature(make).bind(**arguments)
     except TypeError as error:
         raise HyperfrontError(f"the problem {name!r} does not take these arguments", got=error) from None
+    return make(**arguments)

@@ -37,9 +37,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hyperfront.data.people import ADULT, BANK, DEFAULT, DataSet
-from hyperfront.errors import ProblemError
 from hyperfront.measures import SetLoss
 from hyperfront.problem import Problem, supervised
+from hyperfront.problems.arguments import check, check_rows
 from hyperfront.problems.recipe import Entry, Recipe
 
 DATA_SETS = {"adult": ADULT, "default": DEFAULT, "bank": BANK}
@@ -76,8 +76,8 @@ def make(name: str, gap: Gap = "probability", rows: int | None = None, data_dir:
 
     ``gap`` is the score that the penalties compare. ``rows`` keeps that many rows, for a quick look.
     """
-    if gap not in SCORES:
-        raise ProblemError("no such score for the penalties", got=repr(gap), expected="one of " + ", ".join(SCORES))
+    check(gap in SCORES, "gap", gap, "one of " + ", ".join(SCORES))
+    check_rows(rows, 10, 45_222)
     data = DATA_SETS[name]
 
     def decision(logit: Tensor) -> Tensor:
@@ -207,7 +207,7 @@ def _presets(best: Recipe) -> dict[str, Recipe]:
 
 
 adult, default, bank = (partial(make, name) for name in DATA_SETS)
-_ARGUMENTS = "gap=probability|logit"
+_ARGUMENTS = "gap=probability|logit rows=N"
 ENTRIES: dict[str, Entry] = {
     "adult": Entry(
         adult,

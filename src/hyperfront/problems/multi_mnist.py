@@ -10,17 +10,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from hyperfront.batches import Batch
 from hyperfront.data.composites import composites
-from hyperfront.errors import ProblemError
 from hyperfront.kernels.layers import cross_entropy
 from hyperfront.problem import Problem, supervised
-from hyperfront.problems.jitter import Jitter
+from hyperfront.problems.arguments import check, check_rows
 from hyperfront.problems.lenet import LeNet
 from hyperfront.problems.recipe import Entry, Recipe
 from hyperfront.problems.resnet import ResNet18
@@ -37,24 +36,20 @@ def multi_mnist(
     target: TargetName = "lenet",
     relu: bool = True,
     shift: int = 2,
-    turn: float = 0,
-    zoom: float = 0,
     rows: int | None = None,
     data_dir: str | Path | None = None,
 ) -> Problem:
     """Classify the left and the right image of a composite.
 
     ``split`` is ``"clean"``, validation on source images that training never sees, or ``"paper"``, on the same ones.
-    ``relu=False`` makes LeNet as in the paper's code. Training images are moved by up to ``shift`` pixels, turned by up
-    to ``turn`` degrees and resized by up to the factor ``1 + zoom``. ``rows`` keeps that many composites for training,
-    and as large a share of the others.
+    ``relu=False`` makes LeNet as in the paper's code. Training images are moved by up to ``shift`` pixels. ``rows``
+    keeps that many composites for training, and as large a share of the others.
     """
-    _check(split in get_args(SplitName), "split", split, "clean or paper")
-    _check(target in get_args(TargetName), "target", target, "lenet or resnet18")
-    _check(relu in (True, False), "relu", relu, "true or false")
-    _check(isinstance(shift, int) and 0 <= shift < 36, "shift", shift, "a number of pixels from 0 to 35")
-    _check(0 <= turn <= 180 and zoom >= 0, "turn or zoom", (turn, zoom), "0 to 180 degrees, and a share >= 0")
-    _check(rows is None or (isinstance(rows, int) and 1 <= rows <= 108_000), "rows", rows, "an integer to 108,000")
+    check(split in get_args(SplitName), "split", split, "clean or paper")
+    check(target in get_args(TargetName), "target", target, "lenet or resnet18")
+    check(relu in (True, False), "relu", relu, "true or false")
+    check(isinstance(shift, int) and 0 <= shift < 36, "shift", shift, "a number of pixels from 0 to 35")
+    check_rows(rows, 1, 108_000)
 
     def load() -> dict[str, tuple[Tensor, ...]]:
         parts = composites(name, split, rows=rows, data_dir=data_dir)
@@ -70,7 +65,7 @@ def multi_mnist(
         scores={f"{task} accuracy": partial(_accuracy, side) for side, task in enumerate(TASKS)},
         reference=(2, 2),
         inputs=lambda batch: batch[0] * (1 / 255),
-        augment=Jitter(shift, turn, zoom) if turn or zoom else Shift(shift) if shift else None,
+        augment=Shift(shift) if shift else None,
         identity={
             "problem": name,
             "arguments": {
@@ -78,8 +73,6 @@ def multi_mnist(
                 "target": target,
                 "relu": bool(relu),
                 "shift": shift,
-                "turn": turn,
-                "zoom": zoom,
                 "rows": rows,
             },
         },
@@ -94,11 +87,6 @@ def _cross_entropy(side: int, output: tuple[Tensor, Tensor], batch: Batch) -> Te
 
 def _accuracy(side: int, output: tuple[Tensor, Tensor], batch: Batch) -> Tensor:
     return (output[side].argmax(-1) == batch[1 + side]).float().mean()
-
-
-def _check(fine: bool, argument: str, got: Any, expected: str) -> None:
-    if not fine:
-        raise ProblemError(f"no such {argument}", got=repr(got), expected=expected)
 
 
 # Features of the residual initialisation are eight times as large, and so are Adam's steps of theta: at a learning rate
@@ -142,7 +130,7 @@ PRESETS = {
     for size, (matrices, chunks) in RESNET.items()
 }
 
-_ARGUMENTS = "split=clean|paper target=lenet|resnet18 relu=true shift=2 turn=0 zoom=0 rows=108000"
+_ARGUMENTS = "split=clean|paper target=lenet|resnet18 relu=true shift=2 rows=108000"
 ENTRIES = {
     name: Entry(partial(multi_mnist, name), what, PRESETS, _ARGUMENTS)
     for name, what in {

@@ -24,10 +24,10 @@ from torch.nn import functional as F
 
 from hyperfront.data import find
 from hyperfront.data.nyuv2 import CLASSES, METRES_PER_LEVEL, Pack, pack_name
-from hyperfront.errors import ProblemError
 from hyperfront.kernels.layers import channels_last
 from hyperfront.measures import SetLoss
 from hyperfront.problem import Problem, supervised
+from hyperfront.problems.arguments import check, check_rows
 from hyperfront.problems.enet import ENet
 from hyperfront.problems.recipe import Entry, Recipe
 from hyperfront.problems.views import RandomViews
@@ -52,12 +52,8 @@ def nyuv2(
 ) -> Problem:
     """Segmentation and depth of NYUv2 images. ``rows`` keeps about that many of the 1,449."""
     for name, value, choices in (("split", split, SPLITS), ("size", size, tuple(SIZES)), ("augment", augment, (0, 1))):
-        if value not in choices:
-            raise ProblemError(
-                f"nyuv2 has no such {name}", got=value, expected="one of " + ", ".join(str(c) for c in choices)
-            )
-    if rows is not None and rows < 10:
-        raise ProblemError("too few rows to split", got=f"rows = {rows}", expected=">= 10")
+        check(value in choices, name, value, "one of " + ", ".join(str(choice) for choice in choices))
+    check_rows(rows, 10, 1449)
 
     def load() -> dict[str, Batch]:
         name, shrink = SIZES[size]

@@ -34,6 +34,7 @@ from hyperfront.data.sarcos import Motion
 from hyperfront.errors import unknown_name
 from hyperfront.measures import SetLoss
 from hyperfront.problem import Problem, supervised
+from hyperfront.problems.arguments import check_rows
 from hyperfront.problems.recipe import Entry, Recipe
 
 JOINTS = [f"joint{number}" for number in range(1, 8)]
@@ -55,6 +56,7 @@ def sarcos(
     for what, choice, known in (("split", split, SPLITS), ("inputs", inputs, ("standardised", "raw"))):
         if choice not in known:
             raise unknown_name(f"{what} of sarcos", str(choice), known)
+    check_rows(rows, 1, 44_484)
     return supervised(
         partial(load, split, inputs, rows, data_dir),
         losses={name: partial(_error, joint) for joint, name in enumerate(JOINTS)},
@@ -168,6 +170,6 @@ ENTRIES: dict[str, Entry] = {
             "paper": PAPER,
             "best": replace(QUICK, epochs=600, warmup=300, align=True, validate_every=20, model={"hidden": 100}),
         },
-        "split=blocks|paper inputs=standardised|raw",
+        "split=blocks|paper inputs=standardised|raw rows=N",
     )
 }

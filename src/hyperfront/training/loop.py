@@ -111,6 +111,8 @@ def fit(
     steps = problem.train.source.steps(batch_size)
     if steps < 1:
         raise ProblemError("the training data gives no full batch", fix="lower the batch size")
+    if patience is not None and not (problem.has_data and "val" in problem.sources):
+        raise ProblemError("patience waits for a better front on validation data, and there are none")
     if patience is not None and problem.reference is None and criterion is None:
         raise ProblemError(
             "patience waits for a better hypervolume, which needs a reference point",

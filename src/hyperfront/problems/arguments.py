@@ -1,0 +1,19 @@
+"""What the arguments of built-in problems may be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hyperfront.errors import ProblemError
+
+
+def check(fine: bool, argument: str, got: Any, expected: str) -> None:
+    """An error for an argument that is not fine."""
+    if not fine:
+        raise ProblemError(f"no such {argument}", got=repr(got), expected=expected)
+
+
+def check_rows(rows: Any, least: int, most: int) -> None:
+    """``rows`` is none, for all of them, or a number."""
+    whole = isinstance(rows, int) and not isinstance(rows, bool)
+    check(rows is None or (whole and least <= rows <= most), "rows", rows, f"an integer from {least} to {most:,}")
