@@ -575,3 +575,9 @@ def test_without_a_reference_point_one_is_told_that_nothing_is_selected():
         run = hf.fit(hf.wrap(runs.Net(), ["sum", "product"], hidden=4), problem, epochs=2, batch_size=32, callbacks=[])
     assert run.history[-1]["validation"]["losses"] == run.front.losses.tolist()
     assert len(repr(run)) < 200
+
+
+def test_patience_needs_validation_data():
+    problem = build("zdt2", variables=2)
+    with pytest.raises(hf.HyperfrontError, match="validation data"):
+        hf.fit(problem.model(), problem, epochs=2, patience=1, callbacks=[])

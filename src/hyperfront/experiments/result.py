@@ -58,6 +58,10 @@ class Result:
         """The name that ``hyperfront compare`` has for it."""
         return f"phn-{self.solver}" if self.family == "phn" else self.solver
 
+    def losses(self) -> Tensor:
+        """The losses on the test data, ``[R, m]`` in float64."""
+        return torch.tensor(self.fronts["test"]["losses"], dtype=torch.float64)
+
     def inverse_rays(self) -> Tensor:
         """The rays in the convention ``inverse``, whatever its own is."""
         rays = torch.tensor(self.rays, dtype=torch.float64)

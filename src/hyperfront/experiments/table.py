@@ -46,7 +46,7 @@ def summarise(results: Iterable[Result]) -> list[tuple[str, ...]]:
     """
     ordered = sorted({(_kind(r), r.seed): r for r in results}.items(), key=lambda item: item[0])
     pools = {
-        where: torch.cat([_losses(result) for _, result in group])
+        where: torch.cat([result.losses() for _, result in group])
         for where, group in groupby(ordered, key=lambda item: item[0][0][:2])
     }
     return [
@@ -60,10 +60,6 @@ def without_scores(rows: Iterable[Sequence[str]]) -> tuple[tuple[str, ...], list
     kept = [index for index, name in enumerate(COLUMNS) if name != "best scores"]
     columns, *shown = (tuple(row[index] for index in kept) for row in (COLUMNS, *rows))
     return columns, shown
-
-
-def _losses(result: Result) -> Tensor:
-    return torch.tensor(result.fronts["test"]["losses"], dtype=torch.float64)
 
 
 def _kind(result: Result) -> Kind:
@@ -124,7 +120,7 @@ def _extreme(name: str, values: Sequence[float]) -> float:
 def _controllability(result: Result, pool: Tensor) -> float | None:
     if result.fronts["test"]["uniformity"] is None:
         return None
-    return metrics.controllability(_losses(result), result.inverse_rays(), pool).mean().item()
+    return metrics.controllability(result.losses(), result.inverse_rays(), pool).mean().item()
 
 
 def spread(values: Sequence[float | None], digits: int = 3) -> str:

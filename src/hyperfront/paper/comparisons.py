@@ -33,6 +33,14 @@ class Side:
     baselines: str | None
     rays: int
 
+    def results(self, workshop: Workshop) -> list[Result]:
+        """Of the baselines, then of the hypernetworks."""
+        return [*(workshop.results(self.baselines) if self.baselines else []), *workshop.results(self.phn)]
+
+    def few(self, workshop: Workshop) -> int:
+        """Rays of the baselines, fewer in a smoke test."""
+        return workshop.study(self.baselines).rays if self.baselines else self.rays
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -53,13 +61,12 @@ class Measured:
 
 def measured(workshop: Workshop, side: Side) -> list[Measured]:
     """Every method of a side that has results."""
-    results = workshop.results(side.baselines) if side.baselines else []
-    results = [*results, *workshop.results(side.phn)]
+    results = side.results(workshop)
     found = []
     for method in dict.fromkeys(result.method for result in results):
         group, seen = [result for result in results if result.method == method], []
         if method.startswith("phn-"):
-            looks = [same_rays(workshop, side.phn, method, result.seed, _few(workshop, side)) for result in group]
+            looks = [same_rays(workshop, side.phn, method, result.seed, side.few(workshop)) for result in group]
             seen = [look for look in looks if look]
         found.append(Measured(method, group, seen))
     return found
@@ -68,10 +75,6 @@ def measured(workshop: Workshop, side: Side) -> list[Measured]:
 def methods_of(workshop: Workshop, side: Side) -> list[str]:
     """Baselines, then hypernetworks, in the order of the paper."""
     return [method for name in (side.baselines, side.phn) if name for method in workshop.study(name).methods]
-
-
-def _few(workshop: Workshop, side: Side) -> int:
-    return workshop.study(side.baselines).rays if side.baselines else side.rays
 
 
 def compared(workshop: Workshop, sides: Sequence[Side], paper: Numbers) -> Finding:
@@ -180,7 +183,7 @@ def at_same_rays(workshop: Workshop, sides: Sequence[Side]) -> Finding:
     columns = ("problem", "method", "rays", "HV", "paper", "uniformity", "paper", "HV at all rays")
     finding, rows = Finding(), []
     for side in sides:
-        few = _few(workshop, side)
+        few = side.few(workshop)
         results = workshop.results(side.phn)
         for method in workshop.study(side.phn).methods:
             group = [result for result in results if result.method == method]

@@ -10,8 +10,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
-
 from hyperfront import metrics
 from hyperfront.experiments.result import Result
 from hyperfront.experiments.table import spread
@@ -196,5 +194,4 @@ def _bases(results: Sequence[Result]) -> list[tuple[str, ...]]:
 
 
 def _uniformity(result: Result, base: float) -> float:
-    losses = torch.tensor(result.fronts["test"]["losses"], dtype=torch.float64)
-    return metrics.uniformity(losses, result.inverse_rays(), base=base).mean().item()
+    return metrics.uniformity(result.losses(), result.inverse_rays(), base=base).mean().item()

@@ -26,7 +26,7 @@ def losses_and_evolution(workshop: Workshop, sides: Sequence[Side]) -> Finding:
     finding, rows, methods = Finding(), [], []
     with panels(2, len(sides), height=3.1) as (figure, axes):
         for (above, below), side in zip(axes.T, sides):
-            results = [result for result in _all_results(workshop, side) if result.seed == 0]
+            results = [result for result in side.results(workshop) if result.seed == 0]
             there = {result.method for result in results}
             finding.missing.extend(f"{side.title}: {m}" for m in methods_of(workshop, side) if m not in there)
             above.set_title(side.title, fontsize=10)
@@ -35,8 +35,7 @@ def losses_and_evolution(workshop: Workshop, sides: Sequence[Side]) -> Finding:
                 methods.append(result.method)
                 if result.family == "phn":
                     above.plot(*losses.T, color=INK, linewidth=1, linestyle="-" if result.solver == "epo" else "--")
-                    few = workshop.study(side.baselines).rays if side.baselines else side.rays
-                    look = same_rays(workshop, side.phn, result.method, 0, few)
+                    look = same_rays(workshop, side.phn, result.method, 0, side.few(workshop))
                     rays, losses = (
                         (np.array(look["rays"]), np.array(look["losses"])) if look else (rays[:0], losses[:0])
                     )
@@ -61,10 +60,6 @@ def losses_and_evolution(workshop: Workshop, sides: Sequence[Side]) -> Finding:
     finding.tables.append(Table("PHN-EPO over epochs, first seed", columns, rows))
     finding.figure = figure
     return finding
-
-
-def _all_results(workshop: Workshop, side: Side) -> list[Any]:
-    return [*(workshop.results(side.baselines) if side.baselines else []), *workshop.results(side.phn)]
 
 
 def _epoch(record: Mapping[str, Any]) -> tuple[str, str, str]:

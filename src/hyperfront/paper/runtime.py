@@ -84,9 +84,8 @@ def races(workshop: Workshop, panels_of: Sequence[Race]) -> Finding:
 
 
 def _curve(result: Result) -> list[dict[str, float]]:
-    losses = torch.tensor(result.fronts["test"]["losses"], dtype=torch.float64)
-    each = result.seconds["one_by_one"] / len(losses)
-    volumes = subset_volumes(losses, result.reference)
+    each = result.seconds["one_by_one"] / len(result.rays)
+    volumes = subset_volumes(result.losses(), result.reference)
     return [{"models": k, "seconds": k * each, "mean": mean, "std": std} for k, (mean, std) in volumes.items()]
 
 

@@ -67,17 +67,13 @@ def _row(problem: Problem, method: str, results: Sequence[Result]) -> tuple[str,
     )
 
 
-def _losses(result: Result) -> torch.Tensor:
-    return torch.tensor(result.fronts["test"]["losses"], dtype=torch.float64)
-
-
 def _uniformity(result: Result) -> torch.Tensor:
-    return metrics.uniformity(_losses(result), result.inverse_rays())
+    return metrics.uniformity(result.losses(), result.inverse_rays())
 
 
 def _distance(problem: Problem, result: Result) -> torch.Tensor:
     assert problem.truth is not None
-    return problem.truth.distance(_losses(result))
+    return problem.truth.distance(result.losses())
 
 
 def _claims(problem: Problem, method: str, results: Sequence[Result]) -> list[Claim]:
@@ -93,7 +89,7 @@ def _claims(problem: Problem, method: str, results: Sequence[Result]) -> list[Cl
         fails = int((uniform < 0.99).sum())
         return [Claim(f"{where}: EPO misses some rays", fails > 0, f"{fails} of {len(uniform)} points; {numbers}")]
     if method == "ls":
-        worst = torch.cat([_losses(result).amin(1) for result in results]).max().item()
+        worst = torch.cat([result.losses().amin(1) for result in results]).max().item()
         return [
             Claim(f"{where}: LS ends at the extremes", worst < 0.02, f"smaller loss of a point at most {worst:.3f}")
         ]
