@@ -180,6 +180,8 @@ def test_one_model_per_ray_is_tuned_at_one_ray_and_compare_takes_what_was_found(
         assert "wrote tuned/epo.json" in text and not re.findall(r"^trial ", text, flags=re.MULTILINE)
     other = hyperfront(*tune, "--arguments", "variables=3", folder=tmp_path, code=2)
     assert "trials with other settings" in other and "variables" in other
+    other = hyperfront(*tune[:-3], "lr=1e-2,2e-2", *tune[-2:], folder=tmp_path, code=2)
+    assert "trials with other settings" in other and "0.02" in other
     words = ["compare", "vlmop2", "--methods", "epo", "--seeds", "1", "--epochs", "1", "--tuned", "tuned", "--out", "c"]
     hyperfront(*words, folder=tmp_path)
     assert Result.load(tmp_path / "c" / "results" / "epo-0.json").settings["lr"] == found.settings["lr"]

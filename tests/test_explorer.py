@@ -323,8 +323,10 @@ def test_baselines_are_read_from_fronts_folders_and_results_and_must_fit(own, fo
         "fronts": {"test": {"losses": [], "scores": {}}, "val": measured},
     }
     (tmp_path / "ls.json").write_text(json.dumps(result))
-    found = read(tmp_path / "ls.json", names, "val")
-    assert found.name == "ls, quick, seed 3"
+    found = read(tmp_path / "ls.json", names, "val", "p")
+    assert found.name == "phn-ls, quick, seed 3"
+    with pytest.raises(hf.HyperfrontError, match="another problem"):
+        read(tmp_path / "ls.json", names, "val", "q")
     torch.testing.assert_close(found.front.losses, own.front.losses)
 
 

@@ -85,6 +85,15 @@ def write_bytes(path: Path, data: bytes) -> None:
             Path(temporary).unlink(missing_ok=True)  # gone already, unless something went wrong
 
 
+def refuse_unwritable(path: Path, *, again: bool = False) -> None:
+    """An error for a file that could not be written later, or that exists and is not to be written again."""
+    nearest = next(parent for parent in path.absolute().parents if parent.exists())
+    if path.is_dir() or not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        raise CheckpointError("cannot write", got=path, fix="choose a file in a folder that you may write to")
+    if path.exists() and not again:
+        raise CheckpointError("the file exists already", got=path, fix="choose another name, or remove it")
+
+
 def write_json(path: Path, document: Any) -> None:
     write_bytes(path, (_dumps(document, indent=2) + "\n").encode())
 

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from hyperfront import kernels
+from hyperfront.baselines.limits import at_least
 from hyperfront.batches import Batch, map_tensors, tensors
 from hyperfront.errors import HyperfrontError
 from hyperfront.hypernets import inner_products
@@ -46,6 +47,9 @@ class Expansion:
     """Relative residual at which MINRES stops."""
     rows: int = 2048
     """Training rows for the products; the gradients are of all rows."""
+
+    def __post_init__(self) -> None:
+        at_least(self, steps=1, length=0, damping=0, iterations=1, tolerance=0, rows=1)
 
     def expand(self, model: ParetoModel, problem: Problem, theta: Tensor, *, progress: Any = None) -> Tensor:
         """The points ``[1 + m steps, n]`` reached from one solution ``theta [n]``, which comes first."""

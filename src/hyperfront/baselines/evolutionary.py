@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from hyperfront import checkpoint, metrics
+from hyperfront.baselines.limits import at_least
 from hyperfront.baselines.per_ray import separate_models
 from hyperfront.baselines.starts import starts
 from hyperfront.errors import HyperfrontError
@@ -42,6 +43,9 @@ class Budget:
     generations: int = 1000
     population: int = 100
     rows: int = 4096
+
+    def __post_init__(self) -> None:
+        at_least(self, generations=1, population=2, rows=1)
 
 
 @dataclass(frozen=True)

@@ -92,6 +92,13 @@ def value(text: str) -> bool | int | float | str:
     return text
 
 
+def check_port(port: int) -> int:
+    """The port, or an error."""
+    if not 0 <= port < 2**16:
+        raise HyperfrontError("no such port", got=port, expected="0 (any that is free) to 65535")
+    return port
+
+
 def choose_device(name: str, problem: Problem) -> torch.device:
     """The device of that name; ``auto`` is a GPU, if there is one, for problems with data."""
     if name == "auto":

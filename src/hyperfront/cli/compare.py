@@ -158,17 +158,20 @@ def _made(kind: type, arguments: tuple[str, ...]) -> Any:
 def _show(results: Sequence[Result], problem: Problem, folder: Path, markdown: bool) -> None:
     columns, rows = table(results, problem.truth)
     text = as_markdown(columns, rows)
-    checkpoint.write_bytes(folder / "table.md", f"{text}\n".encode())
+    title = f"{results[0].problem}, preset {results[0].preset}, {_what(results, problem)}"
+    checkpoint.write_bytes(folder / "table.md", f"{title}\n\n{text}\n".encode())
     console.print()
     if markdown:
         console.print(text, soft_wrap=True, markup=False)
         return
     show_table(columns, rows, left=1)
+    console.print(f"\n{_what(results, problem)}\n{folder / 'table.md'}", style="dim", soft_wrap=True)
+
+
+def _what(results: Sequence[Result], problem: Problem) -> str:
     reference = ", ".join(f"{value:g}" for value in problem.reference or ())
-    console.print(
-        f"\n{len({result.seed for result in results})} seed(s), test data; hypervolume up to ({reference}); uniformity "
-        "with the natural logarithm; seconds of the training steps, and of the same models one by one\n"
-        f"{folder / 'table.md'}",
-        style="dim",
-        soft_wrap=True,
+    seeds, data = len({result.seed for result in results}), ", test data" if problem.has_data else ""
+    return (
+        f"{seeds} seed(s){data}; hypervolume up to ({reference}); uniformity with the natural logarithm; seconds of "
+        "the training steps, and of the same models one by one"
     )

@@ -9,7 +9,7 @@ from typing import Annotated
 import tyro
 from tqdm import tqdm
 
-from hyperfront.cli.arguments import DataFolder, OwnProblem, Target, TrainedRun
+from hyperfront.cli.arguments import DataFolder, OwnProblem, Target, TrainedRun, check_port
 from hyperfront.cli.opening import asks_for_options, own_problem
 from hyperfront.cli.output import console
 from hyperfront.explorer import explore as open_run
@@ -57,7 +57,7 @@ def explore(
             exploration.save(static, progress=progress)
         console.print(f"wrote {static} ({static.stat().st_size / 2**20:.1f} MiB): it needs no server and no network")
         return
-    server = exploration.serve(host=host, port=port)
+    server = exploration.serve(host=host, port=check_port(port))
     console.print(f"[bold]{server.url}[/bold]  (Ctrl-C stops)")
     if open:
         webbrowser.open(server.url)

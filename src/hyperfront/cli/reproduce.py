@@ -70,7 +70,7 @@ def reproduce(
             finding, folder = make(name, ITEMS[name], workshop)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"stopped in {name}; the same command goes on") from None
-        _show(finding, folder, claims=preset == "full" or not ITEMS[name].trains)
+        _show(finding, folder, real=preset == "full" or not ITEMS[name].trains)
 
 
 def _tell(part: str, finished: bool) -> None:
@@ -78,12 +78,18 @@ def _tell(part: str, finished: bool) -> None:
         console.print(f"  {part}", style="dim")
 
 
-def _show(finding: Any, folder: Path, *, claims: bool) -> None:
+def _show(finding: Any, folder: Path, *, real: bool) -> None:
+    if not real:
+        console.print(
+            "a smoke test, with few rays and hardly any training: our numbers mean nothing (--preset full)",
+            style="yellow",
+            soft_wrap=True,
+        )
     for table in finding.tables:
         console.print(f"[italic]{table.title}[/italic]")
         show_table(table.columns, table.rows, left=1)
         console.print()
-    for claim in finding.claims if claims else ():
+    for claim in finding.claims if real else ():
         console.print(
             f"  {'yes' if claim.holds else 'no '}  {claim.text}: {claim.numbers}", soft_wrap=True, markup=False
         )

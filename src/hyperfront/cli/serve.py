@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from hyperfront.cli.arguments import OwnProblem, Target, TrainedRun, Which
+from hyperfront.cli.arguments import OwnProblem, Target, TrainedRun, Which, check_port
 from hyperfront.cli.opening import asks_for_options
 from hyperfront.errors import HyperfrontError
 
@@ -90,4 +90,4 @@ def serve(
         ),
     )
     with asks_for_options():
-        serve(plan, host=host, port=port, workers=workers, grace=grace)
+        serve(plan, host=host, port=check_port(port), workers=workers, grace=grace)

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import torch
 import tyro
 
+from hyperfront.checkpoint import refuse_unwritable
 from hyperfront.cli.arguments import (
     Arguments,
     DataFolder,
@@ -123,6 +124,8 @@ def train(
         raise HyperfrontError("nothing says which run to resume", fix="add --out FOLDER")
     if out is not None and not resume and RunFolder(out).config.exists():
         raise HyperfrontError("the folder already holds a run", got=out, fix="add --resume, or choose another --out")
+    if result is not None:  # said now, not after the last epoch
+        refuse_unwritable(result, again=resume)
     built = build(name, **settings.arguments, **({} if data_dir is None else {"data_dir": data_dir}))
     folder = RunFolder(out or free_folder(Path("runs") / f"{name}-{solver}"))
     set_tf32(tf32)

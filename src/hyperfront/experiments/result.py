@@ -84,7 +84,7 @@ class Result:
 
 def load_folder(folder: Path) -> list[Result]:
     """All results in a folder, at any depth; other JSON files are passed over."""
-    return [Result.load(file) for file in sorted(folder.rglob("*.json")) if FORMAT in file.read_text()]
+    return [Result.load(file) for file in sorted(folder.rglob("*.json")) if FORMAT.encode() in file.read_bytes()]
 
 
 def measure(

@@ -30,7 +30,7 @@ from hyperfront.problem import Problem
 from hyperfront.problems.recipe import Recipe
 from hyperfront.solvers.names import make_solver
 from hyperfront.training import Callback, fit
-from hyperfront.training.record import refuse_difference
+from hyperfront.training.record import describe, refuse_difference
 
 FORMAT = "hyperfront-tuned"
 HEARTBEAT = 60
@@ -97,6 +97,9 @@ def tune(
         raise HyperfrontError(
             f"{method} has no hypernetwork to tune", got=options[0], expected="one of " + ", ".join(sorted(settings))
         )
+    for name, values in space.items():
+        if isinstance(getattr(plan.recipe, name, None), int | float) and any(isinstance(each, str) for each in values):
+            raise HyperfrontError(f"{name} is a number", got=", ".join(map(str, values)), expected="numbers")
     if problem.reference is None:
         raise ProblemError("tuning measures hypervolumes, which need a reference point")
     if _is_grid(space):
@@ -114,7 +117,7 @@ def tune(
             directions=["minimize"] * problem.m if many else ["maximize"],
             load_if_exists=True,
         )
-    _check_study(study, plan.settings(method) | {"seed": seed})
+    _check_study(study, plan.settings(method) | {"seed": seed, "search": describe(space)})
     trial_of = _one_ray if many else _hypernetwork
 
     def objective(trial: Any) -> Any:

@@ -20,10 +20,12 @@ class Baseline:
 
     name: str
     front: Front
+    problem: str | None
+    """Whose front it is, if that is known."""
 
 
-def read(path: str | Path, objectives: tuple[str, ...], split: str) -> Baseline:
-    """The front of a file or run folder, if it is of the same objectives."""
+def read(path: str | Path, objectives: tuple[str, ...], split: str, problem: str | None = None) -> Baseline:
+    """The front of a file or run folder, if it is of the same objectives, and of the same problem where both say so."""
     path = Path(path)
     file = RunFolder(path).front if path.is_dir() else path
     document = checkpoint.read_json(file)
@@ -33,6 +35,8 @@ def read(path: str | Path, objectives: tuple[str, ...], split: str) -> Baseline:
         raise HyperfrontError(
             "a baseline has other objectives", got=f"{path}: {', '.join(found.front.objectives)}", expected=objectives
         )
+    if problem is not None and found.problem not in (None, problem):
+        raise HyperfrontError("a baseline is of another problem", got=f"{path}: {found.problem}", expected=problem)
     return found
 
 
@@ -44,8 +48,9 @@ def _of_result(result: Result, split: str) -> Baseline:
         losses=torch.tensor(measured["losses"], dtype=torch.float64),
         scores={name: torch.tensor(values, dtype=torch.float64) for name, values in measured["scores"].items()},
     )
-    return Baseline(f"{result.solver}, {result.preset}, seed {result.seed}", front)
+    return Baseline(f"{result.method}, {result.preset}, seed {result.seed}", front, result.problem)
 
 
 def _of_front(front: Front, path: Path) -> Baseline:
-    return Baseline(path.parent.name if path.name == "front.json" else path.stem, front)
+    name = path.parent.name if path.name == "front.json" else path.stem
+    return Baseline(name, front, front.provenance.get("problem"))

@@ -51,7 +51,10 @@ def explore(
         session,
         name=place.name if place else str(model.record.get("problem", "front")),
         python=_loading(place, target),
-        baselines=[read(file, problem.objectives, session.split.name) for file in baselines],
+        baselines=[
+            read(file, problem.objectives, session.split.name, (problem.identity or {}).get("problem"))
+            for file in baselines
+        ],
     )
 
 

@@ -172,10 +172,11 @@ def _in_words(rows: Sequence[tuple[str, ...]]) -> dict[str, str]:
     for name, problem, choice, _, _, volume, uniform in rows:
         quality = [f"HV {volume}"] * (volume != "-") + [f"uniformity {uniform}"]
         effects.setdefault(name, {}).setdefault(problem, []).append(f"{choice}: {', '.join(quality)}")
-    return {
-        name: ". ".join(f"{problem}: {'; '.join(choices)}" for problem, choices in problems.items())
+    lines = {
+        name: ". ".join(f"{p}: {'; '.join(choices)}" for p, choices in problems.items() if len(choices) > 1)
         for name, problems in effects.items()
     }
+    return {name: line for name, line in lines.items() if line}  # a number alone is no effect
 
 
 def _quality(results: Sequence[Result]) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from matplotlib.colors import Normalize
 
 from hyperfront import metrics, plots
 from hyperfront.paper.comparisons import Side, methods_of
-from hyperfront.paper.drawing import absent, methods_legend, panels, ray_colours, scatter
+from hyperfront.paper.drawing import MARK_OF, absent, methods_legend, panels, ray_colours, scatter
 from hyperfront.paper.finding import Finding, Table, shown
 from hyperfront.paper.looks import evolution, same_rays
 from hyperfront.paper.workshop import Workshop
@@ -34,7 +34,7 @@ def losses_and_evolution(workshop: Workshop, sides: Sequence[Side]) -> Finding:
                 losses, rays = np.array(result.fronts["test"]["losses"]), result.inverse_rays().numpy()
                 methods.append(result.method)
                 if result.family == "phn":
-                    above.plot(*losses.T, color=INK, linewidth=1, linestyle="-" if result.solver == "epo" else "--")
+                    above.plot(*losses.T, color=INK, linewidth=1, marker=MARK_OF[result.method], markersize=3)
                     look = same_rays(workshop, side.phn, result.method, 0, side.few(workshop))
                     rays, losses = (
                         (np.array(look["rays"]), np.array(look["losses"])) if look else (rays[:0], losses[:0])

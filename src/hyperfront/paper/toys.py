@@ -27,7 +27,7 @@ def known_fronts(workshop: Workshop, rows: Sequence[Sequence[Panel]]) -> Finding
     columns = ("problem", "method", "rays", "HV", "uniformity", "least", "distance", "seconds")
     found: dict[Panel, list[Result]] = {}
     for study, method in (panel for row in rows for panel in row):
-        found[study, method] = [result for result in workshop.results(study) if result.method == method]
+        found[study, method] = workshop.results(study, [method])
     finding, lines = Finding(), []
     for (study, method), results in found.items():
         finding.missing.extend(missing_seeds(f"{study}: {method}", len(results), workshop.study(study).seeds))

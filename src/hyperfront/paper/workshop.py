@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -62,13 +62,17 @@ class Workshop:
         study = STUDIES[name] if self.preset == "full" else STUDIES[name].shrunk()
         return study if self.seeds is None else replace(study, seeds=self.seeds)
 
-    def results(self, name: str) -> list[Result]:
-        """All results of a study, which is run as far as it has not been."""
+    def results(self, name: str, methods: Sequence[str] | None = None) -> list[Result]:
+        """The results of a study, or of some of its methods, which is run as far as it has not been."""
         study, folder = self.study(name), self.folder(name)
+        methods = study.methods if methods is None else methods
+        there = self._there(name)
         if not self.train:
-            loose = [result for result in self.loose if self._fits(result, study)]
-            found = {(result.method, result.seed): result for result in (*loose, *self._own(name))}
-            return sorted(found.values(), key=lambda r: (study.methods.index(r.method), r.seed))
+            return [result for result in there if result.method in methods]
+        for result in there:  # what `hyperfront train` has measured need not be measured again
+            file = folder / "results" / f"{result.method}-{result.seed}.json"
+            if not file.exists():
+                result.save(file)
 
         def tell(method: str, seed: int, result: Result | None) -> None:
             if result is None:  # what was seen on an earlier model is not true of the one to come
@@ -78,7 +82,7 @@ class Workshop:
 
         return compare(
             self.problem(study),
-            study.methods,
+            methods,
             self.plan(study),
             seeds=range(study.seeds),
             folder=folder,
@@ -90,13 +94,15 @@ class Workshop:
     def finished(self, name: str) -> tuple[int, int]:
         """How many results of a study are there, and how many there will be."""
         study = self.study(name)
-        there = [result for result in self._own(name) if result.seed < study.seeds]
+        there = [result for result in self._there(name) if result.seed < study.seeds]
         return len(there), len(study.methods) * study.seeds
 
-    def _own(self, name: str) -> list[Result]:
-        """The results in the folder of a study."""
-        found = map(Result.load, sorted((self.folder(name) / "results").glob("*.json")))
-        return [result for result in found if self._fits(result, self.study(name))]
+    def _there(self, name: str) -> list[Result]:
+        """The results in the folder of a study, and others that fit it where that has none."""
+        study, own = self.study(name), sorted((self.folder(name) / "results").glob("*.json"))
+        every = (result for result in (*self.loose, *map(Result.load, own)) if self._fits(result, study))
+        found = {(result.method, result.seed): result for result in every}
+        return sorted(found.values(), key=lambda r: (study.methods.index(r.method), r.seed))
 
     def look(
         self, name: str, method: str, seed: int, what: str, measure: Callable[[ParetoModel, Problem, RunFolder], Any]

@@ -39,6 +39,11 @@ def make_solver(name: str, arguments: dict[str, Any] | None = None) -> Solver:
     SmoothTchebycheff(temperature=0.5, ideal=0.0)
     """
     if name not in SOLVERS:
+        classes = {getattr(make, "__name__", "").lower(): short for short, make in SOLVERS.items()}
+        if name.lower() in classes:
+            raise HyperfrontError(
+                "no such solver", got=name, expected=", ".join(SOLVERS), fix=f"its name here is {classes[name.lower()]}"
+            )
         raise unknown_name("solver", name, SOLVERS)
     try:
         return SOLVERS[name](**arguments or {})

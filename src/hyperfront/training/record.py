@@ -42,11 +42,16 @@ def refuse_difference(stored: Mapping[str, Any], asked: Mapping[str, Any], *, wh
     if different:
         raise CheckpointError(
             what,
-            got="; ".join(f"{key} = {asked.get(key)}" for key in different),
-            expected="; ".join(f"{key} = {stored.get(key)}" for key in different),
+            got="; ".join(f"{key} = {_short(asked.get(key))}" for key in different),
+            expected="; ".join(f"{key} = {_short(stored.get(key))}" for key in different),
             fix=fix
             + (" (a longer run is another one: its schedule depends on its length)" if "epochs" in different else ""),
         )
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 100 else f"{text[:97]}..."
 
 
 def environment(device: torch.device) -> dict[str, Any]:

@@ -37,9 +37,9 @@ class Settings:
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or value < 1):
                 raise HyperfrontError(f"{name} is not a positive number", got=value, expected="an integer >= 1")
-        if not isinstance(self.seed, int) or min(self.seed, self.warmup) < 0 or not self.lr >= 0:
+        if not isinstance(self.seed, int) or min(self.seed, self.warmup) < 0 or not 0 <= self.lr < math.inf:
             raise HyperfrontError(
-                "seed, warm-up and learning rate cannot be negative",
+                "seed, warm-up and learning rate cannot be negative or infinite",
                 got=f"seed = {self.seed}, warmup = {self.warmup}, lr = {self.lr}",
                 expected=">= 0",
             )
