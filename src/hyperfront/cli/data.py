@@ -39,7 +39,8 @@ def show(*, data_dir: Folder = None) -> None:
         ways: dict[str, list[str]] = {}
         for file in known.files:
             there = next((form for form in file.forms if (folder / form.name).is_file()), None)
-            _line("found" if there else "missing", there or file)
+            whole = there and (there.prepared or (folder / there.name).stat().st_size == there.size)
+            _line("found" if whole else "damaged" if there else "missing", there or file)
             if file.needed and not there:
                 into = f" --data-dir {data_dir}" if data_dir else ""
                 way = f"hyperfront data fetch {name}{into}" if file.home else file.instruction
@@ -90,7 +91,7 @@ def check(names: Names = (), /, *, data_dir: Folder = None) -> None:
             _line("damaged", file)
             errors.append(error)
         else:
-            _line("ok" if path else "missing", file)
+            _line("ok" if path else "missing", next((f for f in file.forms if path == folder / f.name), file))
             errors += [missing(file, folder)] if file.needed and not path else []
     _fail_with(errors)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import shlex
+import sys
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -152,8 +154,7 @@ def train(
             **settings.hypernetwork(made),
         )
     except KeyboardInterrupt as stop:
-        again = f"hyperfront train {name} ... --out {folder.path} --resume (with the same settings)"
-        raise KeyboardInterrupt(f"{str(stop).split('. Continue')[0]}.\nContinue with: {again}") from None
+        raise KeyboardInterrupt(f"{str(stop).split('. Continue')[0]}.\nContinue with: {_again(folder)}") from None
     seconds = before + time.perf_counter() - start
     report(run, built, seconds=seconds)
     if result is not None:
@@ -165,6 +166,12 @@ def train(
         found.save(result)
         test = found.fronts["test"]
         console.print(f"\ntest: hypervolume {test['hypervolume']:.4f}, uniformity {test['uniformity']:.4f}; {result}")
+
+
+def _again(folder: RunFolder) -> str:
+    """The command that was typed, so that it goes on."""
+    more = [] if "--out" in sys.argv else ["--out", str(folder.path)]
+    return shlex.join(["hyperfront", *sys.argv[1:], *more, *([] if "--resume" in sys.argv else ["--resume"])])
 
 
 def report(run: Run, problem: Any, *, seconds: float) -> None:

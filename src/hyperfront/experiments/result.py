@@ -75,10 +75,14 @@ class Result:
     def load(cls, path: Path) -> Result:
         document = checkpoint.read_json(path)
         try:
-            if document.pop("format") != FORMAT or document.pop("schema") != checkpoint.SCHEMA:
+            if document.pop("format") != FORMAT:
                 raise KeyError("format")
+            if (schema := document.pop("schema")) != checkpoint.SCHEMA:
+                raise CheckpointError(
+                    "the result is of another version", got=f"{path}: schema {schema}", expected=checkpoint.SCHEMA
+                )
             return cls(**document)
-        except (KeyError, TypeError) as error:
+        except (AttributeError, KeyError, TypeError) as error:
             raise CheckpointError("the file holds no result of a run", got=f"{path}: {error!r}") from None
 
 
