@@ -219,11 +219,11 @@ def test_a_solver_that_falls_back_on_most_rays_is_refused_as_often_as_one_tries(
                 solver=Falls(),
                 epochs=2,
                 batch_size=16,
-                out=tmp_path,
+                out=tmp_path / "run",
                 resume=resume,
                 callbacks=[],
             )
-    assert not (tmp_path / "metrics.jsonl").read_text() and not (tmp_path / "last.safetensors").exists()
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_criterion_needs_no_reference_point(recwarn):
@@ -575,6 +575,13 @@ def test_without_a_reference_point_one_is_told_that_nothing_is_selected():
         run = hf.fit(hf.wrap(runs.Net(), ["sum", "product"], hidden=4), problem, epochs=2, batch_size=32, callbacks=[])
     assert run.history[-1]["validation"]["losses"] == run.front.losses.tolist()
     assert len(repr(run)) < 200
+
+
+def test_a_run_that_fails_in_its_first_step_does_not_keep_its_folder(tmp_path):
+    with pytest.raises(hf.HyperfrontError, match="several rays"):
+        runs.run(tmp_path / "run", solver=hf.HVMax(), rays_per_step=1, epochs=1)
+    assert not (tmp_path / "run").exists()
+    runs.run(tmp_path / "run", solver=hf.HVMax(), rays_per_step=2, epochs=1)
 
 
 def test_patience_needs_validation_data():

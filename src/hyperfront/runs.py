@@ -39,6 +39,14 @@ class RunFolder:
         checkpoint.write_json(self.config, config)
         checkpoint.write_json(self.environment, environment)
 
+    def discard(self) -> None:
+        """Leave nothing behind of a run that failed before its first checkpoint."""
+        if not self.last.exists() and not self.best.exists() and not self.records():
+            for file in (self.config, self.environment, self.metrics):
+                file.unlink(missing_ok=True)
+            if self.path.is_dir() and not any(self.path.iterdir()):
+                self.path.rmdir()
+
     def read_config(self) -> dict[str, Any]:
         return checkpoint.read_json(self.config)
 

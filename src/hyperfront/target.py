@@ -216,7 +216,8 @@ class Target(nn.Module):
         batched = torch.vmap(one, in_dims=(0, 0, 0 if split else None), randomness="different")
         if self.batching == "vmap":
             return batched(theta, statistics, batch)
-        before = None if self._vmap_works else _random_state(theta.device)
+        known = self._vmap_works or torch.compiler.is_compiling()
+        before = None if known else _random_state(theta.device)
         try:
             found = batched(theta, statistics, batch)
             self._vmap_works = True

@@ -21,7 +21,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from hyperfront import alignment, metrics
-from hyperfront.errors import CheckpointError, LossError, ProblemError
+from hyperfront.errors import CheckpointError, HyperfrontError, LossError, ProblemError
 from hyperfront.front import Front, evaluate
 from hyperfront.model import ParetoModel
 from hyperfront.preferences import Dirichlet, Preferences, layout
@@ -164,7 +164,12 @@ def fit(
         if folder and not folder.config.exists():
             folder.create(config, environment(model.device))
         best = _best_so_far(folder, state)
-        history = _train(train, make_engine(engine, train), folder, callbacks, rays, criterion, best)
+        try:
+            history = _train(train, make_engine(engine, train), folder, callbacks, rays, criterion, best)
+        except HyperfrontError:
+            if folder:
+                folder.discard()
+            raise
         if best:
             model.load_state_dict(best)
         model.eval()
