@@ -140,7 +140,7 @@ def test_ctrl_c_says_how_to_continue_and_the_command_it_names_works(tmp_path):
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "saved to run" in errors
-    assert "--out run --resume" in errors
+    assert "Continue with: hyperfront train fonseca --out run --epochs 12 --resume\n" in errors
     assert "Traceback" not in errors
     hyperfront(*words, "--resume", folder=tmp_path)
     epochs = [json.loads(line)["epoch"] for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
