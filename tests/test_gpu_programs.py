@@ -27,7 +27,7 @@ from tests.test_solvers import KINDS, floored, instances, judge
 
 pytest.importorskip("triton")
 
-from hyperfront.kernels.gpu import conv, hypernet
+from hyperfront.kernels.gpu import conv, hypernet, normalised
 from hyperfront.kernels.gpu.adam import adam_on_gpu
 from hyperfront.kernels.gpu.conv_relu_pool import conv_relu_pool_on_gpu
 from hyperfront.kernels.gpu.cross_entropy import cross_entropy_on_gpu
@@ -192,15 +192,16 @@ def test_a_cross_entropy_can_be_differentiated(B: int, N: int, dims: tuple | Non
     agree(cross_entropy_on_gpu, F.cross_entropy, [logits, labels], dims, 3, (0,))
 
 
-# N, C, H, W: pixels that fill no tile, one image, more pixels than the programs of a sum have in one turn
-TABLES = [(3, 5, 4, 7), (1, 16, 3, 3), (2, 3, 620, 440)]
+# N, C, H, W: pixels that fill no tile, one image, more pixels than two programs have in one turn
+TABLES = [(3, 5, 4, 7), (1, 16, 3, 3), (2, 3, 62, 44)]
 
 
 @pytest.mark.parametrize("shape", TABLES)
 @pytest.mark.parametrize(("added", "dropped"), [(True, True), (False, False), (True, False)])
 def test_normalised_is_batch_norm_dropout_shortcut_and_prelu(
-    shape: tuple[int, int, int, int], added: bool, dropped: bool
+    shape: tuple[int, int, int, int], added: bool, dropped: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(normalised, "BLOCKS", 2)
     N, C, *_ = shape
     x, g = 3 + 2 * normal(*shape), normal(*shape)  # not around zero
     weight, bias, slope = normal(C), normal(C), normal(C)  # slopes of either sign
@@ -235,12 +236,10 @@ def test_normalised_by_several_networks_is_each_of_them() -> None:
 
 
 def test_the_layer_uses_it_in_training_and_batch_norm_itself_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hyperfront.kernels.gpu import normalised as module
-
     monkeypatch.setattr(layers, "on_gpu", lambda *tensors: True)
     calls = []
-    real = module.normalised_on_gpu
-    monkeypatch.setattr(module, "normalised_on_gpu", lambda *each: calls.append(1) or real(*each))
+    real = normalised.normalised_on_gpu
+    monkeypatch.setattr(normalised, "normalised_on_gpu", lambda *each: calls.append(1) or real(*each))
     norm, x, slope = nn.BatchNorm2d(3).to(DEVICE), normal(2, 3, 4, 4), normal(3)
     layers.normalised(x, norm, slope)  # has running averages, which the program would not update
     assert not calls and norm.num_batches_tracked == 1
