@@ -86,9 +86,10 @@ class Result:
             raise CheckpointError("the file holds no result of a run", got=f"{path}: {error!r}") from None
 
 
-def load_folder(folder: Path) -> list[Result]:
-    """All results in a folder, at any depth; other JSON files are passed over."""
-    return [Result.load(file) for file in sorted(folder.rglob("*.json")) if FORMAT.encode() in file.read_bytes()]
+def load_folder(folder: Path, *, without: str | None = None) -> list[Result]:
+    """All results in a folder, at any depth but below folders called ``without``; other JSON files are passed over."""
+    files = (file for file in sorted(folder.rglob("*.json")) if without not in file.relative_to(folder).parts)
+    return [Result.load(file) for file in files if FORMAT.encode() in file.read_bytes()]
 
 
 def measure(

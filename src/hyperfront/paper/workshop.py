@@ -21,8 +21,8 @@ import torch
 from hyperfront import checkpoint
 from hyperfront.errors import unknown_name
 from hyperfront.experiments.compare import compare
-from hyperfront.experiments.methods import EVOLUTIONARY, Plan, run_method
-from hyperfront.experiments.result import FORMAT, Result
+from hyperfront.experiments.methods import EVOLUTIONARY, TRAINERS, Plan, family
+from hyperfront.experiments.result import Result, load_folder
 from hyperfront.experiments.tune import Tuned, tune
 from hyperfront.model import ParetoModel
 from hyperfront.paper.studies import STUDIES, Study
@@ -30,7 +30,7 @@ from hyperfront.preferences import rays as laid_out
 from hyperfront.problem import Problem
 from hyperfront.problems import build
 from hyperfront.problems.toys import ENTRIES as TOYS
-from hyperfront.runs import RunFolder, load
+from hyperfront.runs import RunFolder
 from hyperfront.training import Progress
 
 PRESETS = ("full", "smoke")
@@ -192,14 +192,13 @@ class Workshop:
         return self.runs / self.preset / name
 
     def _measured(self, name: str, method: str, seed: int, measure: Callable) -> Any:
-        study, run = self.study(name), RunFolder(self.runs_of(name) / f"{method}-{seed}")
-        problem = self.problem(study)
+        study = self.study(name)
+        problem, callbacks = self.problem(study), [Progress()] if self.progress else []
         # trains where the result is there but the model is gone, and refuses a model with other settings
-        run_method(method, self.plan(study), problem, seed=seed, runs=run.path.parent, progress=self.progress)
-        return measure(load(run.path, device=self.device_for(problem)), problem, run)
+        run, _ = TRAINERS[family(method)](method, self.plan(study), problem, seed, self.runs_of(name), callbacks)
+        return measure(run.model, problem, run.folder)
 
     @cached_property
     def loose(self) -> list[Result]:
         """Results of `hyperfront train --result`, anywhere in the folder but in studies."""
-        files = [file for file in sorted(self.out.rglob("*.json")) if "studies" not in file.relative_to(self.out).parts]
-        return [Result.load(file) for file in files if FORMAT in file.read_text()]
+        return load_folder(self.out, without="studies")
