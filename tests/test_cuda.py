@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import signal
 from collections.abc import Callable
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 import hyperfront as hf
+from hyperfront import target
 from hyperfront.batches import tensors
 from hyperfront.kernels.layers import cross_entropy
 from hyperfront.problems import build, toys
@@ -203,7 +205,7 @@ def regression(module: nn.Module, *, m: int = 2, first: Callable | None = None) 
     return hf.wrap(module, list(losses), hidden=10), problem
 
 
-def flat_images() -> tuple[hf.ParetoModel, hf.Problem]:
+def flat_images(**options) -> tuple[hf.ParetoModel, hf.Problem]:
     """A convolutional network with BatchNorm."""
     generator = torch.Generator().manual_seed(1)
     x, y = torch.randn(64, 1, 9, 9, generator=generator), torch.randn(64, 3, generator=generator)
@@ -211,7 +213,8 @@ def flat_images() -> tuple[hf.ParetoModel, hf.Problem]:
         "near": lambda output, batch: (output - batch[1]).square().mean(),
         "small": lambda output, batch: output.square().mean(),
     }
-    return hf.wrap(ConvNet(), list(losses), hidden=10), hf.supervised((x, y), (x, y), losses=losses, reference=(9, 9))
+    problem = hf.supervised((x, y), (x, y), losses=losses, reference=(9, 9))
+    return hf.wrap(ConvNet(), list(losses), hidden=10, **options), problem
 
 
 def toy(name: str) -> tuple[hf.ParetoModel, hf.Problem]:
@@ -242,6 +245,21 @@ def assert_same(ours: hf.Run, theirs: hf.Run) -> None:
         return  # a bias before BatchNorm has no gradient but rounding, which Adam magnifies
     for mine, other in zip(ours.model.parameters(), theirs.model.parameters(), strict=True):
         torch.testing.assert_close(mine, other, atol=1e-5, rtol=1e-3)
+
+
+@pytest.mark.parametrize("engine", ["graph", "eager"])
+def test_networks_side_by_side_are_trained_as_one_by_one(engine, monkeypatch):
+    def run() -> hf.Run:
+        made = functools.partial(flat_images, batching="loop")
+        return trained(made, engine, solver=hf.EPO(), rays_per_step=10, batch_size=30)  # more rays than lanes
+
+    calls = []
+    real = target.side_by_side
+    monkeypatch.setattr(target, "side_by_side", lambda *args: calls.append(1) or real(*args))
+    ours = run()
+    assert calls
+    monkeypatch.setattr(target, "side_by_side", lambda one, each: [one(*items) for items in each])
+    assert_same(ours, run())
 
 
 @pytest.mark.parametrize("rays", [1, 4])

@@ -28,6 +28,7 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 from hyperfront.assemblies import Assembly, Replace
 from hyperfront.batches import Batch, arguments, map_tensors
 from hyperfront.errors import TargetError
+from hyperfront.kernels.lanes import side_by_side
 from hyperfront.kernels.layers import ConvReluPool
 from hyperfront.preferences import das_dennis, interpolation, nearest
 from hyperfront.roles import Generate, Rest, matching, table
@@ -209,7 +210,9 @@ class Target(nn.Module):
         def loop() -> Any:
             parts = (map_tensors(lambda t: t[r], batch) if split else batch for r in range(len(theta)))  # noqa: B023
             rows = [theta.squeeze(0)] if len(theta) == 1 else theta  # one ray: a view, whose gradient is not copied
-            return _stack([one(*items) for items in zip(rows, statistics, parts)])
+            each = zip(rows, statistics, parts)
+            apart = len(theta) > 1 and theta.is_cuda and torch.is_grad_enabled() and self._keeps_nothing()
+            return _stack(side_by_side(one, each) if apart else [one(*items) for items in each])
 
         if not self._wants_vmap(theta):
             return loop()
@@ -245,6 +248,10 @@ class Target(nn.Module):
     def vectorises(self, device: torch.device) -> bool:
         """Whether the backward passes of several objectives are better taken at once, under vmap."""
         return device.type == "cuda" and self.batching != "loop" and not self._has(_LOOP_ALWAYS + _IMAGES)
+
+    def _keeps_nothing(self) -> bool:
+        """Whether no ray's network can leave something in a buffer that the next one reads."""
+        return all(name.rpartition(".")[0] in self.norms for name, _ in self.skeleton.named_buffers())
 
     def _has(self, kinds: tuple[type[nn.Module], ...]) -> bool:
         return any(isinstance(layer, kinds) for layer in self.skeleton.modules())
