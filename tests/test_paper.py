@@ -213,7 +213,7 @@ def test_a_ray_at_one_end_looks_at_one_task():
 
 def test_the_report_uses_result_files_that_are_there_and_lists_what_is_missing():
     sections = {each.name: each for each in collect(RESULTS)}
-    files = sorted(RESULTS.glob("multi-mnist/multi-mnist-paper-epo-*.json"))
+    files = sorted(RESULTS.glob("full/studies/multi-mnist-phn/results/phn-epo-*.json"))
     known = [Result.load(file).fronts["test"]["hypervolume"] for file in files]
     table = next(t for t in sections["table-1"].finding.tables if t.title == "Multi-MNIST")
     rows = {row[0]: row for row in table.rows}
@@ -241,7 +241,8 @@ def test_what_is_missing_of_an_item_is_named(tmp_path):
 
 
 def test_a_result_file_counts_for_a_study_only_with_the_same_settings(tmp_path):
-    found = Result.load(RESULTS / "multi-mnist" / "multi-mnist-paper-ls-1.json")
+    own = tmp_path / "full" / "studies" / "multi-mnist-phn" / "results"
+    found = Result.load(RESULTS / own.relative_to(tmp_path) / "phn-ls-1.json")
     others = {
         "alpha": {**found.settings, "alpha": 0.5},
         "solver": {**found.settings, "solver": {"something": 1}},
@@ -249,10 +250,10 @@ def test_a_result_file_counts_for_a_study_only_with_the_same_settings(tmp_path):
         "split": {**found.settings, "arguments": {**found.settings["arguments"], "split": "paper"}},
     }
     for name, settings in others.items():
-        replace(found, settings=settings).save(tmp_path / f"{name}.json")
-    replace(found, rays=found.rays[:5]).save(tmp_path / "rays.json")
+        replace(found, settings=settings).save(own / f"{name}.json")
+    replace(found, rays=found.rays[:5], settings={}).save(own / "rays.json")
     assert not Workshop(tmp_path, "full", train=False).results("multi-mnist-phn")
-    found.save(tmp_path / "same.json")
+    found.save(own / "same.json")
     (result,) = Workshop(tmp_path, "full", train=False).results("multi-mnist-phn")
     assert (result.method, result.seed) == ("phn-ls", 1)
 

@@ -66,7 +66,7 @@ def _section(name: str, item: Item, workshops: dict[str, Workshop]) -> Section:
 def report(folder: Path) -> str:
     """The page."""
     sections = collect(folder)
-    loose = Workshop(folder, train=False).loose
+    loose = load_folder(folder, without="studies")  # of `hyperfront train --result`
     parts = {
         "overview": ("Overview", _overview(sections)),
         "claims": ("What it shows", _claims(sections)),

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from hyperfront import checkpoint
 from hyperfront.errors import unknown_name
 from hyperfront.experiments.compare import compare
 from hyperfront.experiments.methods import EVOLUTIONARY, TRAINERS, Plan, family
-from hyperfront.experiments.result import Result, load_folder
+from hyperfront.experiments.result import Result
 from hyperfront.experiments.tune import Tuned, tune
 from hyperfront.model import ParetoModel
 from hyperfront.paper.studies import STUDIES, Study
@@ -66,13 +65,8 @@ class Workshop:
         """The results of a study, or of some of its methods, which is run as far as it has not been."""
         study, folder = self.study(name), self.folder(name)
         methods = study.methods if methods is None else methods
-        there = self._there(name)
         if not self.train:
-            return [result for result in there if result.method in methods]
-        for result in there:  # what `hyperfront train` has measured need not be measured again
-            file = folder / "results" / f"{result.method}-{result.seed}.json"
-            if not file.exists():
-                result.save(file)
+            return [result for result in self._there(name) if result.method in methods]
 
         def tell(method: str, seed: int, result: Result | None) -> None:
             if result is None:  # what was seen on an earlier model is not true of the one to come
@@ -98,11 +92,10 @@ class Workshop:
         return len(there), len(study.methods) * study.seeds
 
     def _there(self, name: str) -> list[Result]:
-        """The results in the folder of a study, and others that fit it where that has none."""
-        study, own = self.study(name), sorted((self.folder(name) / "results").glob("*.json"))
-        every = (result for result in (*self.loose, *map(Result.load, own)) if self._fits(result, study))
-        found = {(result.method, result.seed): result for result in every}
-        return sorted(found.values(), key=lambda r: (study.methods.index(r.method), r.seed))
+        """The results in the folder of a study that have its settings."""
+        study, files = self.study(name), (self.folder(name) / "results").glob("*.json")
+        found = [result for result in map(Result.load, files) if self._fits(result, study)]
+        return sorted(found, key=lambda r: (study.methods.index(r.method), r.seed))
 
     def look(
         self, name: str, method: str, seed: int, what: str, measure: Callable[[ParetoModel, Problem, RunFolder], Any]
@@ -197,8 +190,3 @@ class Workshop:
         # trains where the result is there but the model is gone, and refuses a model with other settings
         run, _ = TRAINERS[family(method)](method, self.plan(study), problem, seed, self.runs_of(name), callbacks)
         return measure(run.model, problem, run.folder)
-
-    @cached_property
-    def loose(self) -> list[Result]:
-        """Results of `hyperfront train --result`, anywhere in the folder but in studies."""
-        return load_folder(self.out, without="studies")
