@@ -17,8 +17,9 @@ from hyperfront.kernels import conv_relu_pool as conv_module
 from hyperfront.kernels import layers
 from hyperfront.kernels.conv_relu_pool import reference
 from hyperfront.kernels.outer import outer_gradients
-from hyperfront.solvers import EPO, Status
+from hyperfront.solvers import EPO, PMTL, Status
 from hyperfront.solvers import epo as epo_module
+from hyperfront.solvers import pmtl as pmtl_module
 from hyperfront.training import adam as adam_module
 from hyperfront.training.step import Step
 from tests.cuda_emulator import emulated, needs_compiler  # noqa: F401 (a fixture)
@@ -35,6 +36,7 @@ from hyperfront.kernels.gpu.epo import epo_on_gpu
 from hyperfront.kernels.gpu.gram import gram_on_gpu
 from hyperfront.kernels.gpu.linear import linear_on_gpu
 from hyperfront.kernels.gpu.normalised import normalised_on_gpu
+from hyperfront.kernels.gpu.pmtl import pmtl_on_gpu
 from hyperfront.kernels.gpu.tally import tally_on_gpu
 
 # NumPy, which the interpreter computes with, warns where a GPU divides by zero in silence
@@ -379,6 +381,44 @@ def test_epo_changes_its_aim_where_it_does_on_a_cpu(m: int) -> None:
         expected, its_status = EPO()(losses, rays, G @ G.mT)
         assert torch.equal(status, its_status)
         torch.testing.assert_close(weights, expected, atol=1e-5, rtol=0)
+
+
+# PMTL
+
+
+def divided(losses: Tensor, rays: Tensor, gram: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
+    given = [tensor.to(DEVICE) for tensor in (losses, rays, gram, others)]
+    weights, status = pmtl_on_gpu(*given, tolerance=1e-3, same=pmtl_module.SAME, invalid=int(Status.INVALID))
+    return weights.cpu(), status.cpu()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("K", [1, 5, 12])
+def test_pmtl_takes_the_shortest_vector_that_it_takes_on_a_cpu(K: int, kind: str) -> None:
+    losses, rays, gram = instances(kind, 40, 2, seed=K)
+    losses[:20] = rays[:20] + 0.02 * losses[:20]  # some in their cones, some near a border
+    references = hf.rays(K, 2) if K > 1 else torch.tensor([[0.5, 0.5]], dtype=torch.float64)
+    others = F.normalize(references.double(), dim=-1)
+    rows = pmtl_module._rows(losses.double(), F.normalize(rays.double(), dim=-1), others, 1e-3)
+    phases = (rows[:, 0] == torch.tensor([1.0, 0.0])).all(-1)
+    assert K == 1 or 0 < phases.sum() < 40
+    weights, status = divided(losses, rays, gram, others)
+    expected, its_status = PMTL(references=references.tolist())(losses, rays, gram)
+    assert torch.equal(status, its_status)
+    torch.testing.assert_close(weights.abs().sum(-1), torch.ones(40, dtype=weights.dtype))
+    rates = (rows @ gram @ weights[..., None].double())[..., 0]  # at which each of them falls
+    assert (rates >= -1e-6 * gram.diagonal(dim1=1, dim2=2).sum(-1, keepdim=True)).all()
+    if kind == "generic":  # where only one combination is the shortest
+        torch.testing.assert_close(weights, expected, atol=1e-6, rtol=1e-6)
+
+
+def test_pmtl_reports_what_is_invalid() -> None:
+    losses, rays, gram = instances("generic", 5, 2, seed=0)
+    losses[1, 0], losses[2, 1], gram[3, 0, 1] = math.nan, math.inf, math.nan
+    others = F.normalize(rays.double(), dim=-1)
+    weights, status = divided(losses, rays, gram, others)
+    assert status.tolist() == [0, *3 * [Status.INVALID], 0] and weights.isfinite().all()
+    torch.testing.assert_close(weights[1:4], rays[1:4].to(weights.dtype))
 
 
 # inner products, the hypernetwork's trunk, Adam, the tally

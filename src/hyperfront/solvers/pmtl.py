@@ -12,7 +12,8 @@ from torch.nn.functional import normalize
 
 from hyperfront import preferences
 from hyperfront.errors import HyperfrontError
-from hyperfront.solvers.base import Solver, check_gram, named, rescale
+from hyperfront.kernels import on_gpu
+from hyperfront.solvers.base import Solver, Status, check_gram, named, rescale
 from hyperfront.solvers.minnorm import min_norm
 from hyperfront.solvers.planar import shortest_in_plane
 
@@ -54,27 +55,32 @@ class PMTL(Solver):
             object.__setattr__(self, "references", tuple(map(tuple, self.references)))
 
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        gram = check_gram(self, losses, rays, gram)
+        gram, others = check_gram(self, losses, rays, gram), self._others(rays)
+        if losses.shape[1] == 2 and on_gpu(losses):
+            from hyperfront.kernels.gpu.pmtl import pays, pmtl_on_gpu  # needs CUDA
+
+            if pays(others):
+                options = {"tolerance": self.tolerance, "same": SAME, "invalid": int(Status.INVALID)}
+                return pmtl_on_gpu(losses.detach(), rays, gram, others, **options)
         finite = gram.isfinite().all(-1).all(-1) & losses.isfinite().all(-1)
         points = losses.detach().double().masked_fill(~finite[:, None], 0)
-        own = normalize(rays.double(), dim=-1)
-        rows = _rows(points, own, self._others(own), self.tolerance)
+        rows = _rows(points, normalize(rays.double(), dim=-1), others, self.tolerance)
         gram = gram.masked_fill(~finite[:, None, None], 0)
         alpha = shortest_in_plane(rows @ _root(gram)) if gram.shape[1] == 2 else min_norm(rows @ gram @ rows.mT)
         weights = rescale((alpha[:, None] @ rows)[:, 0], rays)
         return torch.where(finite[:, None], weights, rays).to(losses.dtype), named(finite)
 
-    def _others(self, own: Tensor) -> Tensor:
+    def _others(self, rays: Tensor) -> Tensor:
         if self.references is not None:
-            return _directions(self.references, own.shape[1], own.device)
-        if len(own) < 2:
+            return _directions(self.references, rays.shape[1], rays.device)
+        if len(rays) < 2:
             raise HyperfrontError(
                 "PMTL has nothing to divide the loss space by",
                 got="1 ray in the step, and no references",
                 expected="at least 2 rays",
                 fix="fit(..., rays_per_step=16), or PMTL(references=hyperfront.rays(5, m).tolist())",
             )
-        return own
+        return normalize(rays.double(), dim=-1)
 
 
 @functools.lru_cache(maxsize=8)
