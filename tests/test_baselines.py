@@ -24,8 +24,6 @@ from hyperfront.baselines import (
     fit_stacked,
     ideal_point,
     ideal_volume,
-    per_ray,
-    seconds_one_by_one,
     separate_models,
     starts,
 )
@@ -114,22 +112,6 @@ def test_a_run_of_separate_models_loads_like_any_other(tmp_path):
         hf.evaluate(loaded, problem.val, run.front.rays).losses, run.front.losses, atol=1e-5, rtol=1e-5
     )
     assert loaded.record["convention"] == "direction"
-
-
-def test_one_by_one_is_timed_from_the_last_epoch_of_one_model(monkeypatch):
-    real, asked_for = per_ray.fit_stacked, []
-
-    def timed(problem, rays, solver, recipe, **options):
-        run = real(problem, rays, solver, recipe, **options)
-        asked_for.append(len(rays))
-        for record, seconds in zip(run.history, (9.0, 5.0, 2.0)):
-            record["seconds"] = seconds
-        return run
-
-    monkeypatch.setattr(per_ray, "fit_stacked", timed)
-    recipe = replace(SHORT, epochs=7)
-    assert seconds_one_by_one(few_steps(toys.vlmop2()), RAYS, hf.PMTL(), recipe) == 2.0 * 7 * 5
-    assert asked_for == [1]
 
 
 def test_of_equally_good_epochs_both_ways_keep_the_last():

@@ -22,7 +22,7 @@ import torch
 import hyperfront as hf
 from hyperfront.cli import main
 from hyperfront.errors import CheckpointError
-from hyperfront.experiments import Plan, Result, compare
+from hyperfront.experiments import Plan, Result, compare, timing
 from hyperfront.experiments.pruning import Dominated
 from hyperfront.experiments.tune import Tuned, most_uniform
 from hyperfront.problems import toys
@@ -256,6 +256,31 @@ def test_a_trial_is_pruned_where_most_others_dominate_it(losses, pruned):
 
 
 # ---- from Python ---------------------------------------------------------------------------------------------
+
+
+def test_methods_are_timed_by_the_second_epoch(monkeypatch):
+    runs: list[hf.Run] = []
+
+    def slow(real):
+        def begin(*given, **options):
+            found = real(*given, **options)
+            runs.append(found if isinstance(found, hf.Run) else found[0])
+            for record, seconds in zip(runs[-1].history, (9.0, 2.0), strict=True):
+                record["seconds"] = seconds
+            return found
+
+        return begin
+
+    monkeypatch.setattr(timing, "fit_stacked", slow(timing.fit_stacked))
+    monkeypatch.setattr(timing, "hypernetwork", slow(timing.hypernetwork))
+    recipe = Recipe(epochs=7, model={"hidden": 8})
+    plan = Plan("quick", recipe, hf.rays(5, 2), tuned={"pmtl": {"epochs": 11}})
+    problem = toys.vlmop2()
+    assert timing.seconds_together("phn-ls", plan, problem) == timing.seconds_together("ls", plan, problem) == 2.0 * 7
+    assert timing.seconds_apart("pmtl", plan, problem) == 2.0 * 11 * 5
+    assert [len(run.model.hypernet.knots) for run in runs[1:]] == [5, 1]
+    assert timing.seconds_apart("cpmtl", plan, problem) > 2.0 * 7 * 5  # its expansion takes time as well
+    assert timing.seconds_apart("phn-ls", plan, problem) is timing.seconds_together("nsga3", plan, problem) is None
 
 
 def test_results_of_another_comparison_are_refused_with_what_differs(tmp_path):

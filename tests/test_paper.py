@@ -228,6 +228,7 @@ def test_what_is_missing_of_an_item_is_named(tmp_path):
         shutil.copytree(RESULTS / "full" / part, full / part)
     (full / "studies" / "adult-10" / "results" / "pmtl-2.json").unlink()
     (full / "studies" / "adult-phn" / "looks" / "phn-ls-1-at-10-rays.json").unlink()
+    (full / "studies" / "adult-10" / "times" / "epo.json").unlink()
     strange = full / "studies" / "adult-10" / "results" / "ls-0.json"
     found = Result.load(strange)
     replace(found, settings={**found.settings, "lr": 0.7}).save(strange)
@@ -236,6 +237,7 @@ def test_what_is_missing_of_an_item_is_named(tmp_path):
     assert [text for text in section.finding.missing if text.startswith("Adult")] == [
         "Adult: ls, 1 of 3 seeds",
         "Adult: pmtl, 1 of 3 seeds",
+        "Adult: epo, its time",
         "Adult: phn-ls at the rays of the baselines",
     ]
 

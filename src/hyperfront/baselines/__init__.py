@@ -14,7 +14,6 @@ from hyperfront.baselines.per_ray import (
     asked,
     fit_one_by_one,
     fit_stacked,
-    seconds_one_by_one,
     separate_models,
     with_references,
 )
@@ -33,7 +32,6 @@ __all__ = [
     "fit_stacked",
     "ideal_point",
     "ideal_volume",
-    "seconds_one_by_one",
     "seconds_so_far",
     "separate_models",
     "starts",

@@ -101,14 +101,6 @@ def fit_one_by_one(
     return Run(model=model, front=front, history=history, folder=RunFolder(Path(out)) if out else None)
 
 
-def seconds_one_by_one(problem: Problem, rays: Tensor, solver: Solver, recipe: Recipe, **options: Any) -> float:
-    """How long the steps of :func:`fit_one_by_one` take: those of the last of three epochs of the first model, times
-    epochs and models. Validation and checkpoints are not counted."""
-    solver, few = with_references(solver, rays), replace(recipe, epochs=min(3, recipe.epochs), validate_every=3)
-    run = fit_stacked(problem, rays[:1], solver, few, callbacks=(), **options)
-    return run.history[-1]["seconds"] * recipe.epochs * len(rays)
-
-
 def _fit(
     model: ParetoModel, problem: Problem, solver: Solver, recipe: Recipe, seed: int, options: dict[str, Any]
 ) -> Run:

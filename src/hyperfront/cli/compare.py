@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,7 +28,7 @@ from hyperfront.cli.arguments import (
 from hyperfront.cli.output import as_markdown, console, show_table
 from hyperfront.errors import CheckpointError, HyperfrontError
 from hyperfront.experiments.compare import compare as run_all
-from hyperfront.experiments.compare import table
+from hyperfront.experiments.compare import table, times_one_by_one
 from hyperfront.experiments.methods import Plan
 from hyperfront.experiments.result import Result
 from hyperfront.experiments.tune import Tuned
@@ -118,14 +118,18 @@ def compare(
         state = " [dim](finished before)[/dim]" if found else ""
         console.print(f"{next(count)}/{len(names) * seeds}  {method}, seed {seed}{state}")
 
+    def tell(method: str) -> None:
+        console.print(f"{method}: the time of its models one by one, from the first")
+
     console.print(
         f"[bold]{problem}[/bold]  {entry(problem).summary}\n{rays} rays, preset {preset}, results in {folder}"
     )
     try:
         results = run_all(built, names, plan, seeds=range(seeds), folder=folder, notify=notify)
+        apart = times_one_by_one(built, names, plan, folder=folder, notify=tell)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"stopped; the same command goes on with what is in {folder}") from None
-    _show(results, built, folder, markdown)
+    _show(results, apart, built, folder, markdown)
 
 
 def _tuned(folder: Path, problem: str, preset: str, names: Sequence[str]) -> dict[str, Tuned]:
@@ -155,8 +159,10 @@ def _made(kind: type, arguments: tuple[str, ...]) -> Any:
         raise HyperfrontError(f"no such setting of the {kind.__name__.lower()}", got=error, expected=known) from None
 
 
-def _show(results: Sequence[Result], problem: Problem, folder: Path, markdown: bool) -> None:
-    columns, rows = table(results, problem.truth)
+def _show(
+    results: Sequence[Result], apart: Mapping[str, float | None], problem: Problem, folder: Path, markdown: bool
+) -> None:
+    columns, rows = table(results, apart, problem.truth)
     text = as_markdown(columns, rows)
     title = f"{results[0].problem}, preset {results[0].preset}, {_what(results, problem)}"
     checkpoint.write_bytes(folder / "table.md", f"{title}\n\n{text}\n".encode())

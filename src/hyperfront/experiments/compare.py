@@ -5,14 +5,16 @@ Everything that is finished has a result file, and is not run again; what was in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import torch
 
+from hyperfront import checkpoint
 from hyperfront.experiments.methods import Plan, check_method, run_method
 from hyperfront.experiments.result import Result
 from hyperfront.experiments.table import spread
+from hyperfront.experiments.timing import seconds_apart
 from hyperfront.problem import Problem, Truth
 from hyperfront.training.record import refuse_difference
 
@@ -47,6 +49,23 @@ def compare(
     return [done[method, seed] for method in methods for seed in seeds]
 
 
+def times_one_by_one(
+    problem: Problem, methods: Sequence[str], plan: Plan, *, folder: Path, notify: Callable[[str], None]
+) -> dict[str, float | None]:
+    """How long each method takes with one model after the other (:mod:`hyperfront.experiments.timing`), measured once.
+
+    ``notify(method)`` is called before a measurement.
+    """
+    found = {}
+    for method in methods:
+        file = folder / "times" / f"{method}.json"
+        if not file.exists():
+            notify(method)
+            checkpoint.write_json(file, {"one_by_one": seconds_apart(method, plan, problem)})
+        found[method] = checkpoint.read_json(file)["one_by_one"]
+    return found
+
+
 def _finished(file: Path, plan: Plan, method: str, problem: Problem) -> Result:
     """The result in ``file``, or an error if it is of another comparison."""
     found, settings = Result.load(file), plan.settings(method)
@@ -61,14 +80,16 @@ def _finished(file: Path, plan: Plan, method: str, problem: Problem) -> Result:
 COLUMNS = ("method", "points", "HV", "uniformity", "distance", "seconds", "one by one", "parameters")
 
 
-def table(results: Sequence[Result], truth: Truth | None = None) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def table(
+    results: Sequence[Result], apart: Mapping[str, float | None], truth: Truth | None = None
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Columns, and a row for each method: means over seeds (and standard deviations), on the test data.
 
     ``distance`` is the largest one of a point to the true front, where that is known. ``seconds`` are those of the
-    training steps, ``one by one`` those of the same models trained one after the other.
+    training steps, ``one by one`` those of the same models trained one after the other, given as ``apart``.
     """
     shown = [name for name in COLUMNS if truth is not None or name != "distance"]
-    return tuple(shown), [_row(method, group, truth) for method, group in _by_method(results)]
+    return tuple(shown), [_row(method, group, apart.get(method), truth) for method, group in _by_method(results)]
 
 
 def _by_method(results: Sequence[Result]) -> Iterator[tuple[str, list[Result]]]:
@@ -76,7 +97,7 @@ def _by_method(results: Sequence[Result]) -> Iterator[tuple[str, list[Result]]]:
         yield method, [result for result in results if result.method == method]
 
 
-def _row(method: str, group: Sequence[Result], truth: Truth | None) -> tuple[str, ...]:
+def _row(method: str, group: Sequence[Result], apart: float | None, truth: Truth | None) -> tuple[str, ...]:
     tests = [result.fronts["test"] for result in group]
     distances = [truth.distance(torch.tensor(test["losses"])).max().item() for test in tests] if truth else []
     single = group[0].family == "single"
@@ -86,12 +107,7 @@ def _row(method: str, group: Sequence[Result], truth: Truth | None) -> tuple[str
         spread([test["hypervolume"] for test in tests], digits=4),
         spread([test["uniformity"] for test in tests], digits=4),
         *([f"{sum(distances) / len(distances):.1e}"] if truth else []),
-        _mean([result.seconds["training"] for result in group]),
-        _mean([result.seconds.get("one_by_one") for result in group]),
+        f"{sum(result.seconds['training'] for result in group) / len(group):,.1f}",
+        "-" if apart is None else f"{apart:,.1f}",
         f"{group[0].parameters:,}",
     )
-
-
-def _mean(values: Sequence[float | None]) -> str:
-    known = [value for value in values if value is not None]
-    return f"{sum(known) / len(known):,.1f}" if known else "-"

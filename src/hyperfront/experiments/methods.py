@@ -30,7 +30,6 @@ from hyperfront.baselines import (
     fit_one_by_one,
     fit_single_tasks,
     fit_stacked,
-    seconds_one_by_one,
     seconds_so_far,
     separate_models,
 )
@@ -116,8 +115,7 @@ def run_method(name: str, plan: Plan, problem: Problem, *, seed: int, runs: Path
     start, before = time.perf_counter(), _seconds_before(runs / f"{'ls' if name == 'cpmtl' else name}-{seed}")
     train = TRAINERS[family(check_method(name))]
     run, more = train(name, plan, problem, seed, runs, [Progress()] if progress else [])
-    seconds = {"total": time.perf_counter() - start - more.get("timing", 0.0) + before}
-    seconds |= {key: value for key, value in more.items() if key != "timing"}
+    seconds = {"total": time.perf_counter() - start + before, **more}
     return measure(
         run, problem, preset=plan.preset, solver=name.removeprefix("phn-"), seed=seed, settings=plan.settings(name),
         seconds=seconds, family=family(name),
@@ -130,7 +128,7 @@ def _seconds_before(folder: Path) -> float:
 
 
 Trained = tuple[Run, dict[str, float]]
-"""A run and times by name; ``timing`` is what only went into measuring others."""
+"""A run, and the seconds of parts of it by name."""
 
 
 def hypernetwork(name: str, plan: Plan, problem: Problem, seed: int, runs: Path, callbacks: list) -> Trained:
@@ -155,16 +153,13 @@ def per_ray(name: str, plan: Plan, problem: Problem, seed: int, runs: Path, call
     solver, recipe, folder = make_solver(name), plan.recipe_of(name), runs / f"{name}-{seed}"
     options: dict[str, Any] = {"seed": seed, "device": plan.device, "engine": plan.engine}
     if plan.one_by_one:
-        run = fit_one_by_one(problem, plan.rays, solver, recipe, out=folder, callbacks=callbacks, **options)
-        return run, {"one_by_one": sum(record["seconds"] for record in run.history)}
-    run = fit_stacked(problem, plan.rays, solver, recipe, out=folder, resume=True, callbacks=callbacks, **options)
-    start = time.perf_counter()
-    alone = seconds_one_by_one(problem, plan.rays, solver, recipe, **options)
-    return run, {"one_by_one": alone, "timing": time.perf_counter() - start}
+        return fit_one_by_one(problem, plan.rays, solver, recipe, out=folder, callbacks=callbacks, **options), {}
+    options |= {"out": folder, "resume": True, "callbacks": callbacks}
+    return fit_stacked(problem, plan.rays, solver, recipe, **options), {}
 
 
 def expanded(name: str, plan: Plan, problem: Problem, seed: int, runs: Path, callbacks: list) -> Trained:
-    base, times = per_ray("ls", plan, problem, seed, runs, callbacks)
+    base, _ = per_ray("ls", plan, problem, seed, runs, callbacks)
     start = time.perf_counter()
     with _bar(bool(callbacks), plan.expansion.steps * problem.m * len(plan.rays), "tangent") as bar:
         patches = [
@@ -174,7 +169,7 @@ def expanded(name: str, plan: Plan, problem: Problem, seed: int, runs: Path, cal
     spent = time.perf_counter() - start
     theta, history = torch.cat(patches), [*base.history, {"status": {}, "seconds": spent}]
     run = _as_run(problem, theta, laid_out(len(theta), problem.m), plan.recipe_of(name), history)
-    return run, {"expansion": spent, "one_by_one": times["one_by_one"] + spent, "timing": times.get("timing", 0.0)}
+    return run, {"expansion": spent}
 
 
 def evolved(name: str, plan: Plan, problem: Problem, seed: int, runs: Path, callbacks: list) -> Trained:

@@ -37,8 +37,8 @@ class Result:
     parameters: int
     """Of the hypernetwork and of what is trained beside it, or of all models together."""
     seconds: Mapping[str, float]
-    """``training``: the steps alone; ``total``: validation, checkpoints and preparation as well. For one model per ray
-    also ``one_by_one``, the steps if the models are trained one after the other."""
+    """As spent, whatever ran beside it. ``training``: the steps alone; ``total``: validation, checkpoints and
+    preparation as well. :mod:`hyperfront.experiments.timing` measures methods under the same conditions."""
     objectives: tuple[str, ...]
     reference: tuple[float, ...]
     convention: str

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from hyperfront.experiments.methods import EVOLUTIONARY
 from hyperfront.experiments.result import Result
 from hyperfront.experiments.table import spread
 from hyperfront.paper.drawing import NAME_OF
@@ -37,6 +38,10 @@ class Side:
         """Of the baselines, then of the hypernetworks."""
         return [*(workshop.results(self.baselines) if self.baselines else []), *workshop.results(self.phn)]
 
+    def study_of(self, method: str) -> str:
+        """The one that trains it."""
+        return self.phn if self.baselines is None or method in PHN else self.baselines
+
     def few(self, workshop: Workshop) -> int:
         """Rays of the baselines, fewer in a smoke test."""
         return workshop.study(self.baselines).rays if self.baselines else self.rays
@@ -44,11 +49,12 @@ class Side:
 
 @dataclass(frozen=True)
 class Measured:
-    """A method on one problem: results of all seeds, and the same models at the rays of the baselines."""
+    """A method on one problem: results of all seeds, the same models at the rays of the baselines, and its times."""
 
     method: str
     results: list[Result]
     same: list[dict[str, Any]]
+    times: dict[str, Any]
 
     @property
     def hypervolume(self) -> float:
@@ -68,7 +74,11 @@ def measured(workshop: Workshop, side: Side) -> list[Measured]:
         if method.startswith("phn-"):
             looks = [same_rays(workshop, side.phn, method, result.seed, side.few(workshop)) for result in group]
             seen = [look for look in looks if look]
-        found.append(Measured(method, group, seen))
+        if method in EVOLUTIONARY:
+            times = {"training": mean([result.seconds["training"] for result in group])}
+        else:
+            times = workshop.seconds(side.study_of(method), method) or {}
+        found.append(Measured(method, group, seen, times))
     return found
 
 
@@ -111,6 +121,8 @@ def _missing(workshop: Workshop, side: Side, methods: Mapping[str, Measured]) ->
             yield from missing_seeds(f"{side.title}: {method}", count, study.seeds)
             if count == study.seeds and method.startswith("phn-") and len(methods[method].same) < count:
                 yield f"{side.title}: {method} at the rays of the baselines"
+            if count and not methods[method].times:
+                yield f"{side.title}: {method}, its time"
 
 
 def _rows(side: Side, method: str, found: Measured | None, paper: Mapping[str, Number]) -> list[tuple[str, ...]]:
@@ -131,8 +143,8 @@ def _rows(side: Side, method: str, found: Measured | None, paper: Mapping[str, N
             number[0],
             spread([test["uniformity"] for test in tests]),
             number[1],
-            shown(mean([result.seconds["training"] for result in found.results]), 1),
-            shown(mean([result.seconds.get("one_by_one") for result in found.results]), 1),
+            shown(found.times.get("training"), 1),
+            shown(found.times.get("one_by_one"), 1),
             minutes,
             f"{found.results[0].parameters:,}",
         )
@@ -160,9 +172,8 @@ def _claims(side: Side, methods: Sequence[Measured]) -> list[Claim]:
             )
         )
         solver = ours.method.removeprefix("phn-")
-        alone = mean([r.seconds.get("one_by_one") for m in methods if m.method == solver for r in m.results])
-        if alone:
-            seconds = fmean(result.seconds["training"] for result in ours.results)
+        alone = next((each.times.get("one_by_one") for each in methods if each.method == solver), None)
+        if alone and (seconds := ours.times.get("training")):
             what = f"{NAME_OF[ours.method]} takes less time than {NAME_OF[solver]} with one model per ray, one by one"
             claims.append(Claim(f"{side.title}: {what}", seconds < alone, f"{seconds:,.1f} s against {alone:,.1f} s"))
     return claims
@@ -173,7 +184,7 @@ def _document(method: Measured) -> dict[str, Any]:
         "seeds": [result.seed for result in method.results],
         "hypervolume": [result.fronts["test"]["hypervolume"] for result in method.results],
         "uniformity": [result.fronts["test"]["uniformity"] for result in method.results],
-        "seconds": [dict(result.seconds) for result in method.results],
+        "seconds": {key: value for key, value in method.times.items() if key != "environment"},
         "same_rays": [{key: front[key] for key in ("hypervolume", "uniformity")} for front in method.same],
     }
 

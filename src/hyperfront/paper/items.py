@@ -78,7 +78,7 @@ RACES_5 = (
 RACES_11 = (
     Race("Multi-Fashion", "multi-fashion-phn", "multi-fashion-25"),
     Race("Multi-MNIST", "multi-mnist-phn", "multi-mnist-25"),
-    Race("NYUv2, 144 x 192", "nyuv2-phn", "nyuv2-10"),
+    Race("NYUv2, 144 x 192", "nyuv2-phn", "nyuv2-5", ("ls",)),
 )
 SIZES = {TITLES[name]: (f"{name}-resnet18-5", *(f"{name}-resnet18-{size}" for size in RESNET)) for name in MNIST}
 BASE = "multi-fashion-mnist-phn"

@@ -1,11 +1,13 @@
 """Figures 5 and 11: hypervolume against run time, by random subsets of a pool of models.
 
 ``k`` of ``N`` models, trained one after the other, take ``k / N`` of the time of all. How good they are together
-depends on which: the curve is the mean over random subsets, the shade their deviation. A hypernetwork is one point.
+depends on which: the curve is the mean over random subsets, the shade their deviation. A hypernetwork is one point. All
+times are measured in the same way (:mod:`hyperfront.experiments.timing`).
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +32,8 @@ class Race:
     title: str
     phn: str
     pool: str
+    methods: tuple[str, ...] = ("ls", "epo")
+    """Of the pool."""
 
 
 def subset_volumes(
@@ -51,17 +55,18 @@ def races(workshop: Workshop, panels_of: Sequence[Race]) -> Finding:
     finding, rows, methods = Finding(), [], []
     with panels(1, len(panels_of), width=3.4) as (figure, axes):
         for each, race in zip(axes[0], panels_of):
-            pool = [result for result in workshop.results(race.pool) if result.seed == 0]
-            phn = [result for result in workshop.results(race.phn) if result.seed == 0]
             each.set_title(race.title, fontsize=10)
-            wanted = {*workshop.study(race.pool).methods, *workshop.study(race.phn).methods}
-            finding.missing.extend(f"{race.title}: {m}" for m in sorted(wanted - {r.method for r in pool + phn}))
-            for result in phn:
-                seconds, volume = result.seconds["training"], result.fronts["test"]["hypervolume"]
-                each.plot(seconds, volume, marker=MARK_OF[result.method], color=colour_of(result.method), markersize=8)
-                each.axhline(volume, color=colour_of(result.method), linewidth=0.8, linestyle=":")
-                rows.append((race.title, NAME_OF[result.method], "1", shown(volume), "-", shown(seconds, 1)))
-            curves = {result.method: _curve(result) for result in pool}
+            pool = _timed(workshop, race.pool, race.methods)
+            phn = _timed(workshop, race.phn, workshop.study(race.phn).methods)
+            wanted = (*race.methods, *workshop.study(race.phn).methods)
+            finding.missing.extend(f"{race.title}: {m}" for m in wanted if m not in pool | phn)
+            points = {method: _point(*timed) for method, timed in phn.items()}
+            for method, point in points.items():
+                seconds, volume = point["seconds"], point["hypervolume"]
+                each.plot(seconds, volume, marker=MARK_OF[method], color=colour_of(method), markersize=8)
+                each.axhline(volume, color=colour_of(method), linewidth=0.8, linestyle=":")
+                rows.append((race.title, NAME_OF[method], "1", shown(volume), "-", shown(seconds, 1)))
+            curves = {method: _curve(*timed) for method, timed in pool.items()}
             for method, curve in curves.items():
                 time, mean, spread = (np.array([point[key] for point in curve]) for key in ("seconds", "mean", "std"))
                 look: dict[str, Any] = {"color": colour_of(method), "linewidth": 1.4}
@@ -70,12 +75,12 @@ def races(workshop: Workshop, panels_of: Sequence[Race]) -> Finding:
                 rows += [_row(race, method, point) for point in (curve[0], curve[len(curve) // 2], curve[-1])]
             logarithmic(each)
             each.set(xlabel="training time, s", ylabel="test hypervolume")
-            if not pool + phn:
+            if not pool | phn:
                 absent(each)
-            finding.numbers[race.title] = {"pool": curves, "phn": {r.method: _point(r) for r in phn}}
-            finding.claims.extend(_claims(race, phn, curves))
-            finding.environments.extend(dict(result.environment) for result in pool + phn)
-            methods += [result.method for result in pool + phn]
+            finding.numbers[race.title] = {"pool": curves, "phn": points}
+            finding.claims.extend(_claims(race, points, curves))
+            finding.environments.extend(dict(result.environment) for result, _ in (pool | phn).values())
+            methods += [*pool, *phn]
         methods_legend(figure, [*dict.fromkeys(methods)])
     columns = ("problem", "method", "models", "HV", "deviation over subsets", "seconds")
     finding.tables.append(Table("Hypervolume against training time, first seed", columns, rows))
@@ -83,8 +88,15 @@ def races(workshop: Workshop, panels_of: Sequence[Race]) -> Finding:
     return finding
 
 
-def _curve(result: Result) -> list[dict[str, float]]:
-    each = result.seconds["one_by_one"] / len(result.rays)
+def _timed(workshop: Workshop, study: str, methods: Sequence[str]) -> dict[str, tuple[Result, dict[str, Any]]]:
+    """The first seed of methods with their times; those that have both."""
+    results = [result for result in workshop.results(study, methods) if result.seed == 0]
+    found = {result.method: (result, workshop.seconds(study, result.method)) for result in results}
+    return {method: (result, times) for method, (result, times) in found.items() if times}
+
+
+def _curve(result: Result, times: dict[str, float]) -> list[dict[str, float]]:
+    each = times["one_by_one"] / len(result.rays)
     volumes = subset_volumes(result.losses(), result.reference)
     return [{"models": k, "seconds": k * each, "mean": mean, "std": std} for k, (mean, std) in volumes.items()]
 
@@ -94,22 +106,19 @@ def _row(race: Race, method: str, point: dict[str, float]) -> tuple[str, ...]:
     return race.title, NAME_OF[method], f"{point['models']:.0f}", *numbers
 
 
-def _point(result: Result) -> dict[str, float]:
-    return {"seconds": result.seconds["training"], "hypervolume": result.fronts["test"]["hypervolume"]}
+def _point(result: Result, times: dict[str, float]) -> dict[str, float]:
+    return {"seconds": times["training"], "hypervolume": result.fronts["test"]["hypervolume"]}
 
 
-def _claims(race: Race, phn: Sequence[Result], curves: dict[str, list[dict[str, float]]]) -> list[Claim]:
+def _claims(race: Race, phn: dict[str, dict[str, float]], curves: dict[str, list[dict[str, float]]]) -> list[Claim]:
     """How much faster the hypernetwork is than as many models as reach its hypervolume, or than all of the pool."""
     claims = []
-    for result in phn:
-        for method, curve in curves.items():
-            volume, seconds = result.fronts["test"]["hypervolume"], result.seconds["training"]
-            reached = [point for point in curve if point["mean"] >= volume]
-            point = reached[0] if reached else curve[-1]
-            text = (
-                f"{race.title}: {NAME_OF[result.method]} is ten times as fast as {NAME_OF[method]} at its hypervolume"
-            )
-            how = f"{point['models']:.0f} models" + ("" if reached else ", which do not reach it")
-            numbers = f"{seconds:,.1f} s against {point['seconds']:,.1f} s of {how}"
-            claims.append(Claim(text, 10 * seconds <= point["seconds"], numbers))
+    for ours, (method, curve) in itertools.product(phn, curves.items()):
+        seconds, volume = phn[ours]["seconds"], phn[ours]["hypervolume"]
+        reached = [point for point in curve if point["mean"] >= volume]
+        point = reached[0] if reached else curve[-1]
+        text = f"{race.title}: {NAME_OF[ours]} is ten times as fast as {NAME_OF[method]} at its hypervolume"
+        how = f"{point['models']:.0f} models" + ("" if reached else ", which do not reach it")
+        numbers = f"{seconds:,.1f} s against {point['seconds']:,.1f} s of {how}"
+        claims.append(Claim(text, 10 * seconds <= point["seconds"], numbers))
     return claims

@@ -35,7 +35,7 @@ def against_parameters(workshop: Workshop, problems: Mapping[str, Sequence[str]]
             finding.claims.extend(_claims(title, results))
             finding.environments.extend(dict(result.environment) for result in results)
         methods_legend(figure, [*dict.fromkeys(methods)])
-    columns = ("problem", "method", "parameters", "rays", "HV", "uniformity", "seconds")
+    columns = ("problem", "method", "parameters", "rays", "HV", "uniformity")
     finding.tables.append(Table("Hypervolume by the number of parameters to train", columns, rows))
     finding.figure = figure
     return finding
@@ -54,7 +54,6 @@ def _row(title: str, result: Result) -> tuple[str, ...]:
         str(len(result.rays)),
         f"{test['hypervolume']:.3f}",
         f"{test['uniformity']:.3f}",
-        f"{result.seconds['training']:,.1f}",
     )
 
 

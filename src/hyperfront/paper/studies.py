@@ -150,7 +150,6 @@ def _scenes() -> dict[str, Study]:
             arguments=small,
             expansion=Expansion(rows=64),
         ),
-        "nyuv2-10": Study("nyuv2", ("ls",), 10, SCENES, seeds=1, arguments=small),
         "nyuv2-288x384-phn": Study("nyuv2", PHN, 25, SCENES, seeds=1),
     }
 

@@ -5,6 +5,7 @@
     OUT/PRESET/tuned/PROBLEM-METHOD.json                    settings that were chosen on validation data
     OUT/PRESET/studies/STUDY/results/METHOD-SEED.json       one result for each method and seed
     OUT/PRESET/studies/STUDY/looks/METHOD-SEED-LOOK.json    what else was measured on that model
+    OUT/PRESET/studies/STUDY/times/METHOD.json              how long the method takes
     RUNS/PRESET/STUDY/METHOD-SEED/                          the run: large, and needed for new looks only
 """
 
@@ -22,6 +23,7 @@ from hyperfront.errors import unknown_name
 from hyperfront.experiments.compare import compare
 from hyperfront.experiments.methods import EVOLUTIONARY, TRAINERS, Plan, family
 from hyperfront.experiments.result import Result
+from hyperfront.experiments.timing import seconds_apart, seconds_together
 from hyperfront.experiments.tune import Tuned, tune
 from hyperfront.model import ParetoModel
 from hyperfront.paper.studies import STUDIES, Study
@@ -31,6 +33,7 @@ from hyperfront.problems import build
 from hyperfront.problems.toys import ENTRIES as TOYS
 from hyperfront.runs import RunFolder
 from hyperfront.training import Progress
+from hyperfront.training.record import environment
 
 PRESETS = ("full", "smoke")
 Notify = Callable[[str, bool], None]
@@ -105,6 +108,19 @@ class Workshop:
         return self.part(
             f"studies/{name}/looks/{method}-{seed}-{what}", lambda: self._measured(name, method, seed, measure)
         )
+
+    def seconds(self, name: str, method: str) -> dict[str, Any] | None:
+        """How long a method of a study takes: ``training``, all models at once, and ``one_by_one``. Measured from a few
+        epochs after the results are there, since those may have been made side by side."""
+
+        def measure() -> dict[str, Any]:
+            study = self.study(name)
+            plan, problem = self.plan(study), self.problem(study)
+            together, apart = (time(method, plan, problem) for time in (seconds_together, seconds_apart))
+            where = environment(torch.device(plan.device))
+            return {"training": together, "one_by_one": apart, "environment": where}
+
+        return self.part(f"studies/{name}/times/{method}", measure)
 
     def part(self, name: str, make: Callable[[], Any]) -> Any:
         """Any piece of work whose result is JSON, done once."""

@@ -1,0 +1,58 @@
+"""How long methods take on this machine as it is now: from a few epochs, so that it can be measured when nothing else
+runs, whatever ran beside the training itself. Only steps count; validation and checkpoints do not."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from torch import Tensor
+
+from hyperfront.baselines import fit_stacked
+from hyperfront.baselines.per_ray import with_references
+from hyperfront.experiments.methods import Plan, family, hypernetwork
+from hyperfront.problem import Problem
+from hyperfront.runs import Run
+from hyperfront.solvers.names import make_solver
+
+EPOCHS = 2
+"""Of which the last is timed: in the first one, programs are made for it."""
+
+
+def seconds_together(method: str, plan: Plan, problem: Problem) -> float | None:
+    """Of a hypernetwork, or of one model per ray, all at once. None for other methods."""
+    if family(method) == "phn":
+        with tempfile.TemporaryDirectory() as folder:
+            run, _ = hypernetwork(method, _shortened(plan, method), problem, 0, Path(folder), [])
+    elif family(method) == "per-ray":
+        run = _stacked(method, plan, problem, plan.rays)
+    else:
+        return None
+    return run.history[-1]["seconds"] * plan.recipe_of(method).epochs
+
+
+def seconds_apart(method: str, plan: Plan, problem: Problem) -> float | None:
+    """Of one model per ray, one after the other, with CPMTL's expansion of each: from the first. None for others."""
+    if family(method) not in ("per-ray", "cpmtl"):
+        return None
+    run = _stacked("ls" if method == "cpmtl" else method, plan, problem, plan.rays[:1])
+    seconds = run.history[-1]["seconds"] * plan.recipe_of(method).epochs
+    if method == "cpmtl":
+        start = time.perf_counter()
+        plan.expansion.expand(run.model, problem, run.model.hypernet(run.model.hypernet.knots)[0])
+        seconds += time.perf_counter() - start
+    return seconds * len(plan.rays)
+
+
+def _stacked(method: str, plan: Plan, problem: Problem, rays: Tensor) -> Run:
+    """The first epochs of models at some of the rays."""
+    solver, recipe = with_references(make_solver(method), plan.rays), _shortened(plan, method).recipe_of(method)
+    return fit_stacked(problem, rays, solver, recipe, callbacks=(), device=plan.device, engine=plan.engine)
+
+
+def _shortened(plan: Plan, method: str) -> Plan:
+    few = min(EPOCHS, plan.recipe_of(method).epochs)
+    changes = {"epochs": few, "validate_every": few, "align": False}
+    return replace(plan, tuned={method: {**plan.tuned.get(method, {}), **changes}})
