@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 import hyperfront as hf
-from hyperfront import target
+from hyperfront import stacking
 from hyperfront.batches import tensors
 from hyperfront.kernels.layers import cross_entropy
 from hyperfront.problems import build, toys
@@ -254,11 +254,11 @@ def test_networks_side_by_side_are_trained_as_one_by_one(engine, monkeypatch):
         return trained(made, engine, solver=hf.EPO(), rays_per_step=10, batch_size=30)  # more rays than lanes
 
     calls = []
-    real = target.side_by_side
-    monkeypatch.setattr(target, "side_by_side", lambda *args: calls.append(1) or real(*args))
+    real = stacking.side_by_side
+    monkeypatch.setattr(stacking, "side_by_side", lambda *args: calls.append(1) or real(*args))
     ours = run()
     assert calls
-    monkeypatch.setattr(target, "side_by_side", lambda one, each: [one(*items) for items in each])
+    monkeypatch.setattr(stacking, "side_by_side", lambda one, each: [one(*items) for items in each])
     assert_same(ours, run())
 
 

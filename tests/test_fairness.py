@@ -227,7 +227,7 @@ def test_several_rays_at_once_are_the_same_as_one_after_another(small):
     rays = hf.rays(3, 3).float()
     results = []
     for batching in ("vmap", "loop"):
-        target.batching = batching
+        target.stacking.mode = batching
         leaf = theta.clone().requires_grad_()
         losses = target.map(small.losses, leaf, rays, batch, split=False)
         results.append((losses, *torch.autograd.grad(losses.sum(), leaf)))

@@ -307,7 +307,7 @@ def test_a_step_made_of_programs_is_the_plain_step(monkeypatch: pytest.MonkeyPat
             monkeypatch.setattr(EPO, "__call__", program)
         for module in (conv_module, layers, epo_module, inner, mlp):
             monkeypatch.setattr(module, "on_gpu", lambda *tensors, programs=programs: programs)
-        monkeypatch.setattr(model.target, "vectorises", lambda device, programs=programs: programs)
+        monkeypatch.setattr(model.target.stacking, "vectorises", lambda device, programs=programs: programs)
         model.zero_grad()
         result = Step(model, problem, EPO(), share_batch=share)(preferred, batch)
         outcome.append([*result, *(p.grad for p in model.parameters())])

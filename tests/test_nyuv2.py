@@ -419,7 +419,7 @@ def test_several_rays_at_once_train_as_one_by_one(small):
     rays = torch.tensor([[0.2, 0.8], [0.7, 0.3]])
     losses = {}
     for batching in ("loop", "vmap"):
-        model.target.batching = batching
+        model.target.stacking.mode = batching
         model.target.train(False)
         losses[batching] = model.target.map(small.losses, model.hypernet(rays), rays, batch, split=False)
     torch.testing.assert_close(losses["loop"], losses["vmap"], atol=1e-4, rtol=1e-4)

@@ -26,22 +26,13 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.instancenorm import _InstanceNorm
 
 from hyperfront.assemblies import Assembly, Replace
-from hyperfront.batches import Batch, arguments, map_tensors
+from hyperfront.batches import Batch, arguments
 from hyperfront.errors import TargetError
-from hyperfront.kernels.lanes import side_by_side
-from hyperfront.kernels.layers import ConvReluPool
 from hyperfront.preferences import das_dennis, interpolation, nearest
 from hyperfront.roles import Generate, Rest, matching, table
+from hyperfront.stacking import Stacking
 
 Network = Callable[[Batch], Any]
-
-# Modules that vmap makes slower on a CPU (convolution, pooling: measured 2.5 times) or cannot batch (recurrence, fused
-# attention). Everything else, above all linear layers, gains from it.
-_IMAGES = (nn.modules.conv._ConvNd, nn.modules.pooling._MaxPoolNd, nn.modules.pooling._AvgPoolNd)
-_LOOP_ON_CPU = (*_IMAGES, ConvReluPool)
-_LOOP_ALWAYS = (nn.RNNBase, nn.RNNCellBase, nn.MultiheadAttention)
-_LARGE = 2**17
-"""Weights of a network from which on its convolutions fill a GPU by themselves, and vmap makes them slower."""
 
 
 class Target(nn.Module):
@@ -75,8 +66,8 @@ class Target(nn.Module):
         _check_choice("batchnorm", batchnorm, ("grid", "batch", "shared"))
         skeleton = copy.deepcopy(module).cpu()  # its values are never used again, so they need not fill a GPU
         object.__setattr__(self, "skeleton", skeleton)  # not registered: its parameters are not ours to train
-        self.batching, self.batchnorm = batching, batchnorm
-        self._vmap_works: bool | None = None  # not known yet
+        self.batchnorm = batchnorm
+        self.stacking = Stacking(skeleton, batching)
         self.knots: list[list[float]] | None = None
         """Rays to keep BatchNorm statistics at, where there is no network between them."""
         self.places = _Places.of(skeleton)
@@ -202,59 +193,12 @@ class Target(nn.Module):
         ``network_r`` is the module with the weights ``theta[r]``. With ``split`` the tensors of ``batch`` have one part
         for each ray, ``[R, ...]``; without, all rays see the same batch.
         """
-        statistics = self.statistics_for(rays, theta)
 
         def one(theta: Tensor, statistics: Tensor, batch: Batch) -> Any:
             return function(lambda x: self.call(theta, statistics, x), batch)
 
-        def loop() -> Any:
-            parts = (map_tensors(lambda t: t[r], batch) if split else batch for r in range(len(theta)))  # noqa: B023
-            rows = [theta.squeeze(0)] if len(theta) == 1 else theta  # one ray: a view, whose gradient is not copied
-            each = zip(rows, statistics, parts)
-            apart = len(theta) > 1 and theta.is_cuda and torch.is_grad_enabled() and self._keeps_nothing()
-            return _stack(side_by_side(one, each) if apart else [one(*items) for items in each])
-
-        if not self._wants_vmap(theta):
-            return loop()
-        batched = torch.vmap(one, in_dims=(0, 0, 0 if split else None), randomness="different")
-        if self.batching == "vmap":
-            return batched(theta, statistics, batch)
-        known = self._vmap_works or torch.compiler.is_compiling()
-        before = None if known else _random_state(theta.device)
-        try:
-            found = batched(theta, statistics, batch)
-            self._vmap_works = True
-            return found
-        except (RuntimeError, ValueError, NotImplementedError):
-            if before:
-                _set_random_state(theta.device, before)  # what the attempt drew, for dropout, was not drawn
-            result = loop()  # if this fails too, its error is the module's own and the one to show
-            self._vmap_works = False
-            return result
-
-    def _wants_vmap(self, theta: Tensor) -> bool:
-        if self.batching != "auto":
-            return self.batching == "vmap"
-        slow = _LOOP_ALWAYS + (_LOOP_ON_CPU if theta.device.type == "cpu" else ())
-        running = self.batchnorm == "shared" and self.training  # running averages are updated in place
-        large = theta.shape[1] > _LARGE and self._has(_IMAGES)
-        return not (len(theta) == 1 or self._vmap_works is False or running or large or self._has(slow))
-
-    @property
-    def stackable(self) -> bool:
-        """Whether several rays can be run at once, under vmap, be it faster or not."""
-        return self.batching != "loop" and self._vmap_works is not False and not self._has(_LOOP_ALWAYS)
-
-    def vectorises(self, device: torch.device) -> bool:
-        """Whether the backward passes of several objectives are better taken at once, under vmap."""
-        return device.type == "cuda" and self.batching != "loop" and not self._has(_LOOP_ALWAYS + _IMAGES)
-
-    def _keeps_nothing(self) -> bool:
-        """Whether no ray's network can leave something in a buffer that the next one reads."""
-        return all(name.rpartition(".")[0] in self.norms for name, _ in self.skeleton.named_buffers())
-
-    def _has(self, kinds: tuple[type[nn.Module], ...]) -> bool:
-        return any(isinstance(layer, kinds) for layer in self.skeleton.modules())
+        statistics, running = self.statistics_for(rays, theta), self.batchnorm == "shared" and self.training
+        return self.stacking.map(one, theta, statistics, batch, split=split, running=running)
 
     # ---- BatchNorm -------------------------------------------------------------------------------------------
 
@@ -387,38 +331,8 @@ def _pooled(samples: Tensor) -> tuple[Tensor, Tensor]:
     return mean, spread / (total - 1).clamp_min(1)
 
 
-def _random_state(device: torch.device) -> list[Tensor]:
-    return [torch.get_rng_state(), *([torch.cuda.get_rng_state(device)] if device.type == "cuda" else [])]
-
-
-def _set_random_state(device: torch.device, state: list[Tensor]) -> None:
-    torch.set_rng_state(state[0])
-    for own in state[1:]:
-        torch.cuda.set_rng_state(own, device)
-
-
 def _flat(name: str) -> str:
     return "tensor:" + name.replace(".", "/")  # registered names cannot hold dots
-
-
-def _stack(results: list[Any]) -> Any:
-    """What the rays returned, with a new first dimension; things that are not tensors must be the same for all."""
-    first = results[0]
-    if isinstance(first, Tensor):
-        return first.unsqueeze(0) if len(results) == 1 else torch.stack(results)  # one ray: a view
-    if isinstance(first, dict):
-        return {key: _stack([result[key] for result in results]) for key in first}
-    if isinstance(first, tuple | list):
-        parts = [_stack(list(items)) for items in zip(*results, strict=True)]
-        return type(first)(*parts) if hasattr(first, "_fields") else type(first)(parts)
-    if first is None or (isinstance(first, bool | int | float | str) and all(result == first for result in results)):
-        return first
-    raise TargetError(
-        "the outputs of several rays cannot be stacked",
-        got=type(first).__name__,
-        expected="tensors, or tuples, lists and dicts of them",
-        fix="return a tuple or dict from the module (a wrapper with two lines does it)",
-    )
 
 
 def _check_choice(what: str, value: str, choices: tuple[str, ...]) -> None:

@@ -115,7 +115,7 @@ def graph(model: ParetoModel, like: Batch | Problem, ray: Any = None) -> Graph:
     document: dict[str, Any] = {"objectives": list(model.objectives), "convention": model.record.get("convention")}
     if ray is None:
         own = copy.deepcopy(model).cpu().eval()
-        own.target.batching = "loop"
+        own.target.stacking.mode = "loop"
         module: nn.Module = FrontModule(own, nest, finish)
         first = own.check([1 / model.m] * model.m)[0]
         inputs = {RAY: first, **inputs}

@@ -123,7 +123,7 @@ class Predictor:
         rows = len(row[0]) if row else 1
         self.seconds_for_row = _seconds(lambda: self._one_by_one(weights[:1], inputs[:1]), 3) / rows
         self.seconds_for_ray = _seconds(lambda: self.cache.generate(np.full((1, m), 1 / m, np.float32)), 3)
-        if rows > 1 or self.seconds_for_row > SLOW or not self.cache.model.target.stackable:
+        if rows > 1 or self.seconds_for_row > SLOW or not self.cache.model.target.stacking.possible:
             return
         try:
             with warnings.catch_warnings():

@@ -163,7 +163,7 @@ def _backward(
 def _passes(model: ParetoModel, columns: Sequence[Tensor], wanted: list[Tensor], *, keep: bool) -> list[Any]:
     """For each wanted tensor its ``m`` gradients, one for every objective, summed over rays: a tensor or a list."""
     m = len(columns)
-    if model.target.vectorises(wanted[0].device) and m * wanted[0].numel() <= SMALL:
+    if model.target.stacking.vectorises(wanted[0].device) and m * wanted[0].numel() <= SMALL:
         losses = torch.stack(list(columns))
         cotangents = _identity(m, losses.dtype, losses.device)[..., None].expand(m, *losses.shape)
 
