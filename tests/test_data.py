@@ -291,7 +291,7 @@ def test_what_has_no_public_home_comes_with_instructions(capsys, tmp_path):
     ("words", "message"),
     [
         (["check", "adullt"], "did you mean 'adult'"),
-        (["check", "--data-dir", "/nowhere"], "/nowhere/mnist/train-images"),
+        (["check", "--data-dir", "/nowhere"], "no data sets in the folder"),
         (["fetch"], "nothing to fetch"),
         (["prepare", "nyuv2", "/nowhere.mat"], "nyu_depth_v2_labeled.mat"),
     ],

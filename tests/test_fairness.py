@@ -121,6 +121,17 @@ def test_a_table_with_anything_unexpected_is_refused_with_the_place(change, word
         assert word in str(error.value)
 
 
+def test_a_user_is_told_which_columns_differ_and_else_the_checksum(tmp_path):
+    rows = people.table(BANK.schema, 20)
+    people.write(tmp_path / BANK.files[0], BANK.schema, rows)
+    with pytest.raises(DataError, match="SHA-256"):
+        build("bank", data_dir=tmp_path).train
+    rows[0][1] = "profession"
+    people.write(tmp_path / BANK.files[0], BANK.schema, rows)
+    with pytest.raises(DataError, match=r"unexpected columns(.|\n)*extra profession; missing job"):
+        build("bank", data_dir=tmp_path).train
+
+
 @pytest.mark.parametrize(
     "damage",
     [lambda raw: raw[:-500], lambda raw: raw[:300] + b"xyz" + raw[303:], lambda raw: b"age;job", lambda raw: b""],

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hyperfront as hf
+from hyperfront import data
 from hyperfront.data import sarcos as recording
 from hyperfront.data.sarcos import Motion, read_matrix
 from hyperfront.errors import DataError, HyperfrontError
@@ -40,7 +41,8 @@ def files(tmp_path, monkeypatch):
     subset, test = motion(rows), motion(10 * np.arange(50))
     np.savez(folder / "sarcos_inv_subset.npz", index=rows.astype(np.int32), X=subset.inputs, Y=subset.torques)
     scipy.io.savemat(folder / "sarcos_inv_test.mat", {"sarcos_inv_test": np.hstack(test[1:])})
-    monkeypatch.setattr(recording, "find", lambda name, data_dir: tmp_path / name)
+    monkeypatch.setattr(data, "verify", lambda file, path: None)
+    monkeypatch.setenv("HYPERFRONT_DATA", str(tmp_path))
     return folder
 
 
@@ -74,6 +76,9 @@ def test_a_compressed_matrix_is_refused(tmp_path):
 
 def test_the_whole_training_file_is_used_where_it_is_and_refused_where_it_is_another(files, monkeypatch):
     whole = files / "sarcos_inv.mat"
+    (files / "sarcos_inv_subset.npz").unlink()
+    with pytest.raises(DataError, match=r"beside sarcos_inv_test\.mat"):
+        build("sarcos", split="paper").train
     table = np.hstack(motion(np.arange(44_484))[1:])
     scipy.io.savemat(whole, {"sarcos_inv": table})
     with pytest.raises(DataError, match="git blob") as error:

@@ -40,14 +40,16 @@ def show(*, data_dir: Folder = None) -> None:
         for file in known.files:
             there = next((form for form in file.forms if (folder / form.name).is_file()), None)
             whole = there and (there.prepared or (folder / there.name).stat().st_size == there.size)
+            whole = whole or (file.within and (folder / file.within).is_file())
             _line("found" if whole else "damaged" if there else "missing", there or file)
-            if file.needed and not there:
+            if file.needed and not whole:
                 into = f" --data-dir {data_dir}" if data_dir else ""
                 way = f"hyperfront data fetch {name}{into}" if file.home else file.instruction
-                ways.setdefault(way, []).append(file.name)
+                ways.setdefault(f"delete it, then {way}" if there else way, []).append(file.name)
         for way, files in ways.items():
             which = "" if len(ways) == 1 else f"{', '.join(files)}: "
             console.print(f"  fix: {which}{way}", markup=False, soft_wrap=True)
+    console.print("\nFound is a file of the right size; `hyperfront data check` verifies checksums.", markup=False)
 
 
 @data.command
@@ -83,7 +85,12 @@ def check(names: Names = (), /, *, data_dir: Folder = None) -> None:
     folder, errors = _folder(data_dir), []
     known = [dataset(name) for name in names or DATASETS if names or (folder / name).is_dir()]
     if not known:
-        raise missing(DATASETS["mnist"].files[0], folder)
+        raise DataError(
+            "there are no data sets in the folder",
+            got=folder,
+            expected="one of the folders " + ", ".join(DATASETS),
+            fix="hyperfront data list says how to get each",
+        )
     for file in (file for each in known for file in each.files):
         try:
             path = locate(file, folder)

@@ -31,6 +31,12 @@ def find(name: str, data_dir: str | Path | None = None) -> Path:
     return fetch(file.home, folder)
 
 
+def placed(name: str, data_dir: str | Path | None = None) -> list[Path]:
+    """Where the data file ``name`` lies, in any of its forms, whatever is in it."""
+    folder = named_folder(data_dir) or cache()
+    return [folder / form.name for form in datafile(name).forms if (folder / form.name).is_file()]
+
+
 def read(path: Path) -> bytes:
     """The content of a data file, unpacked where it is compressed."""
     return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
@@ -43,7 +49,9 @@ def named_folder(data_dir: str | Path | None) -> Path | None:
 
 
 def locate(file: DataFile, folder: Path) -> Path | None:
-    """Where ``file`` lies in ``folder``, in any of its forms and verified; None if it does not."""
+    """Where ``file``, or the larger one that holds it, lies in ``folder``, verified; None if it does not."""
+    if file.within and (folder / file.within).is_file():
+        return folder / file.within  # its reader knows whether it is the right one
     for form in file.forms:
         if (folder / form.name).is_file():
             verify(form, folder / form.name)

@@ -19,8 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hyperfront.data import find
+from hyperfront.data import find, placed
 from hyperfront.data.tables import NUMBER, Schema, read
+from hyperfront.errors import DataError
 
 Columns = Mapping[str, np.ndarray]
 
@@ -63,7 +64,7 @@ class DataSet:
         return {name: kinds for name, kinds in self.features.items() if kinds}
 
     def load(self, data_dir: str | Path | None = None) -> People:
-        parts = [read(find(file, data_dir), self.schema) for file in self.files]
+        parts = [self._read(file, data_dir) for file in self.files]
         columns = {name: np.concatenate([part[name] for part in parts]) for name in self.schema.columns}
         positive = [self.schema.code(self.label, category) for category in self.positive]
         return People(
@@ -72,6 +73,14 @@ class DataSet:
             label=np.isin(columns[self.label], positive),
             protected=self.protected(columns),
         )
+
+    def _read(self, file: str, data_dir: str | Path | None) -> Columns:
+        try:
+            return read(find(file, data_dir), self.schema)
+        except DataError:
+            for path in placed(file, data_dir):  # another table says more than another checksum
+                read(path, self.schema)
+            raise
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -20,6 +20,8 @@ class DataFile:
     """How to get it where it has none."""
     plain: DataFile | None = None
     """The same content, not compressed, where that is how it is published: either will do."""
+    within: str | None = None
+    """A larger file that holds it, and is used where it is there."""
     prepared: bool = False
     """Made by ``hyperfront data prepare``, which notes the checksum of what it makes beside it."""
     needed: bool = True
@@ -70,7 +72,7 @@ _DEFAULT = (
 _NYUV2 = (
     "download nyu_depth_v2_labeled.mat and splits.mat from https://cs.nyu.edu/~fergus/datasets/nyu_depth_v2.html, put "
     "classMapping40.mat of the code of Gupta et al. (2014, 'Learning rich features from RGB-D images') beside them, "
-    "and run hyperfront data prepare nyuv2 nyu_depth_v2_labeled.mat --out DATA_FOLDER"
+    "and run hyperfront data prepare nyuv2 nyu_depth_v2_labeled.mat --out FOLDER with the data folder"
 )
 
 DATASETS: dict[str, Dataset] = {
@@ -218,8 +220,9 @@ DATASETS: dict[str, Dataset] = {
                 "sarcos/sarcos_inv_subset.npz",
                 3_410_378,
                 "c1906f71a929c0df626de6ce2042904b18588ed863a4a330fb16b1cf23cb0fd9",
-                by_hand="copy it from a folder that has it, or put the whole training file, sarcos_inv.mat of "
-                "http://www.gaussianprocess.org/gpml/data/, in its place: it is used instead",
+                by_hand="copy it from a folder that has it; or put the whole training file, sarcos_inv.mat of "
+                "http://www.gaussianprocess.org/gpml/data/, beside sarcos_inv_test.mat: it is used instead",
+                within="sarcos/sarcos_inv.mat",
             ),
         ),
     ),

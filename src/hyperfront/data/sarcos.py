@@ -34,16 +34,13 @@ class Motion(NamedTuple):
 
 def load(data_dir: str | Path | None = None) -> tuple[Motion, Motion]:
     """What there is of the training file, and the test file, whose row ``k`` is row ``10 k`` of the training file."""
-    path = find("sarcos/sarcos_inv_test.mat", data_dir)
-    test = read_matrix(path)
-    whole = path.with_name("sarcos_inv.mat")
-    if whole.exists():
-        _check_blob(whole, WHOLE_BLOB)
-        train = _motion(read_matrix(whole), step=1)
-    else:
-        with np.load(find("sarcos/sarcos_inv_subset.npz", data_dir)) as arrays:
-            train = Motion(arrays["index"].astype(np.int64), arrays["X"], arrays["Y"])
-    return train, _motion(test, step=10)
+    test = _motion(read_matrix(find("sarcos/sarcos_inv_test.mat", data_dir)), step=10)
+    part = find("sarcos/sarcos_inv_subset.npz", data_dir)
+    if part.suffix == ".mat":  # the whole file
+        _check_blob(part, WHOLE_BLOB)
+        return _motion(read_matrix(part), step=1), test
+    with np.load(part) as arrays:
+        return Motion(arrays["index"].astype(np.int64), arrays["X"], arrays["Y"]), test
 
 
 def _motion(table: np.ndarray, step: int) -> Motion:

@@ -1,7 +1,7 @@
 """Where this reproduction departs from the paper, why, and what each departure does to the numbers.
 
 :data:`DEVIATIONS` is the list, by a short name that items refer to; :func:`effects` measures what can be measured, one
-thing at a time, with PHN-EPO and the paper's settings.
+thing at a time, with the paper's settings.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from hyperfront import metrics
 from hyperfront.experiments.result import Result
 from hyperfront.experiments.table import spread
+from hyperfront.paper.drawing import NAME_OF
 from hyperfront.paper.finding import Finding, Table, missing_seeds
 from hyperfront.paper.looks import same_rays
+from hyperfront.paper.studies import MNIST, PHN, SEPARATE
 from hyperfront.paper.workshop import Workshop
 
 
@@ -124,18 +126,18 @@ DEVIATIONS: dict[str, Deviation] = {
 
 
 def effects(workshop: Workshop) -> Finding:
-    """PHN-EPO with the paper's choice and with ours, everything else the same."""
+    """Methods with the paper's choice and with ours, everything else the same."""
     columns = ("deviation", "problem", "choice", "rays", "seeds", "HV", "uniformity")
     finding, rows = Finding(), []
     for name, problem, studies in MEASURED:
-        for choice, study in studies.items():
-            results = [result for result in workshop.results(study) if result.method == "phn-epo"]
+        for choice, (study, method) in studies.items():
+            results = workshop.results(study, [method])
             wanted = workshop.study(study).seeds
             finding.missing.extend(missing_seeds(f"{name}, {problem}: {choice}", len(results), wanted))
             if results:
                 rows.append((name, problem, choice, str(len(results[0].rays)), str(len(results)), *_quality(results)))
             finding.environments.extend(dict(result.environment) for result in results)
-    images = [r for r in workshop.results("multi-fashion-mnist-phn") if r.method == "phn-epo"]
+    images = workshop.results("multi-fashion-mnist-phn", ["phn-epo"])
     if images:
         rows += _bases(images)
         few = workshop.study("multi-fashion-mnist-5").rays
@@ -146,20 +148,31 @@ def effects(workshop: Workshop) -> Finding:
                 volumes, uniform = ([front[key] for front in group] for key in ("hypervolume", "uniformity"))
                 cells = str(rays), str(len(group)), spread(volumes), spread(uniform)
                 rows.append(("rays", "multi-fashion-mnist", f"{rays} rays", *cells))
-    finding.tables.append(Table("What deviations do to the numbers of PHN-EPO, test data", columns, rows))
+    finding.tables.append(
+        Table("What deviations do to the numbers (of PHN-EPO, or of the method named)", columns, rows)
+    )
     finding.numbers["effects"] = _in_words(rows)
     return finding
 
 
+def _of(method: str, **studies: str) -> dict[str, tuple[str, str]]:
+    return {choice: (study, method) for choice, study in studies.items()}
+
+
 MEASURED = (
-    ("relu", "multi-fashion-mnist", {"without ReLU": "multi-fashion-mnist-phn", "with ReLU": "with-relu"}),
-    ("splits", "multi-fashion-mnist", {"clean": "multi-fashion-mnist-phn", "as the paper": "split-paper"}),
-    ("penalties", "adult", {"probabilities": "adult-phn", "logits": "gap-logit"}),
-    ("sarcos-leak", "sarcos", {"as the paper": "sarcos-paper-phn", "blocks": "sarcos-blocks-phn"}),
-    ("nyuv2", "nyuv2", {"144 x 192": "nyuv2-phn", "288 x 384": "nyuv2-288x384-phn"}),
-    ("splits", "nyuv2", {"random": "nyuv2-phn", "official": "split-official"}),
+    ("relu", MNIST[0], _of("phn-epo", **{"without ReLU": f"{MNIST[0]}-phn", "with ReLU": "with-relu"})),
+    ("splits", MNIST[0], _of("phn-epo", **{"clean": f"{MNIST[0]}-phn", "as the paper": "split-paper"})),
+    ("penalties", "adult", _of("phn-epo", probabilities="adult-phn", logits="gap-logit")),
+    ("sarcos-leak", "sarcos", _of("phn-epo", **{"as the paper": "sarcos-paper-phn", "blocks": "sarcos-blocks-phn"})),
+    ("nyuv2", "nyuv2", _of("phn-epo", **{"144 x 192": "nyuv2-phn", "288 x 384": "nyuv2-288x384-phn"})),
+    ("splits", "nyuv2", _of("phn-epo", random="nyuv2-phn", official="split-official")),
+    *(
+        ("tuning", MNIST[0], _of(method, **{f"{NAME_OF[method]}, 1e-4": first, f"{NAME_OF[method]}, 1e-3": second}))
+        for first, second, methods in ((f"{MNIST[0]}-5", "rate-5", SEPARATE), (f"{MNIST[0]}-phn", "rate-phn", PHN))
+        for method in methods
+    ),
 )
-"""Deviation, problem, and the study of each choice."""
+"""Deviation, problem, and the study and method of each choice."""
 
 
 def _in_words(rows: Sequence[tuple[str, ...]]) -> dict[str, str]:

@@ -19,6 +19,7 @@ from hyperfront import metrics
 from hyperfront.experiments.result import Result
 from hyperfront.paper.drawing import MARK_OF, NAME_OF, absent, colour_of, logarithmic, methods_legend, panels
 from hyperfront.paper.finding import Claim, Finding, Table, shown
+from hyperfront.paper.studies import SEPARATE
 from hyperfront.paper.workshop import Workshop
 
 SUBSETS = 50
@@ -32,7 +33,7 @@ class Race:
     title: str
     phn: str
     pool: str
-    methods: tuple[str, ...] = ("ls", "epo")
+    methods: tuple[str, ...] = SEPARATE
     """Of the pool."""
 
 

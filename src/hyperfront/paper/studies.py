@@ -19,6 +19,7 @@ from hyperfront.problems.recipe import Recipe
 MNIST = ("multi-fashion-mnist", "multi-fashion", "multi-mnist")
 PEOPLE = ("adult", "default", "bank")
 PHN = ("phn-ls", "phn-epo")
+SEPARATE = ("ls", "epo")
 ALPHAS = (0.1, 0.2, 0.3, 0.5, 1.0)
 WIDTHS = (25, 50, 100, 150, 200)
 RATES = {"lr": [1e-3, 5e-4, 1e-4]}
@@ -109,9 +110,9 @@ def _images() -> dict[str, Study]:
     for name in MNIST:
         studies[f"{name}-phn"] = Study(name, PHN, 25, IMAGES)
         studies[f"{name}-5"] = Study(name, ("ls", "cpmtl", "pmtl", "epo"), 5, IMAGES)
-        studies[f"{name}-25"] = Study(name, ("ls", "epo"), 25, IMAGES, seeds=1)
+        studies[f"{name}-25"] = Study(name, SEPARATE, 25, IMAGES, seeds=1)
         lenet = replace(IMAGES, arguments={"rows": 128, "target": "lenet"})
-        studies[f"{name}-resnet18-5"] = Study(name, ("ls", "epo"), 5, lenet, seeds=1, preset="resnet18-1m")
+        studies[f"{name}-resnet18-5"] = Study(name, SEPARATE, 5, lenet, seeds=1, preset="resnet18-1m")
         for size, (matrices, _) in RESNET.items():
             chunked = {"hypernet": "chunked", "chunk": 1000, "matrices": matrices}
             tiny = replace(lenet, changes={**IMAGES.changes, **chunked})
@@ -128,12 +129,12 @@ def _tables() -> dict[str, Study]:
     for name in PEOPLE:
         studies[f"{name}-phn"] = Study(name, PHN, 153, ROWS, search=RATES)  # the paper samples 150
         studies[f"{name}-10"] = Study(name, ("ls", "pmtl", "epo", *EVOLUTIONARY), 10, ROWS, search=RATES)
-    studies["adult-30"] = Study("adult", ("ls", "epo"), 30, ROWS, seeds=1, search=RATES)
+    studies["adult-30"] = Study("adult", SEPARATE, 30, ROWS, seeds=1, search=RATES)
     for split in ("paper", "blocks"):
         where = {"split": split}
         studies[f"sarcos-{split}-phn"] = Study("sarcos", PHN, 100, MOTION, arguments=where)
-        studies[f"sarcos-{split}-20"] = Study("sarcos", ("ls", "epo"), 20, MOTION, arguments=where)
-    studies["sarcos-40"] = Study("sarcos", ("ls", "epo"), 40, MOTION, seeds=1)
+        studies[f"sarcos-{split}-20"] = Study("sarcos", SEPARATE, 20, MOTION, arguments=where)
+    studies["sarcos-40"] = Study("sarcos", SEPARATE, 40, MOTION, seeds=1)
     return studies
 
 
@@ -161,6 +162,8 @@ def _deviations() -> dict[str, Study]:
         "with-relu": Study(images, ("phn-epo",), 25, IMAGES, arguments={"relu": True}),
         "split-paper": Study(images, ("phn-epo",), 25, IMAGES, arguments={"split": "paper"}),
         "gap-logit": Study("adult", ("phn-epo",), 153, ROWS, arguments={"gap": "logit"}, search=RATES),
+        "rate-5": Study(images, SEPARATE, 5, IMAGES, seeds=1, changes={"lr": 1e-3}),
+        "rate-phn": Study(images, PHN, 25, IMAGES, seeds=1, changes={"lr": 1e-3}),
         "split-official": Study("nyuv2", ("phn-epo",), 25, SCENES, seeds=1, arguments={**scenes, "split": "official"}),
     }
 

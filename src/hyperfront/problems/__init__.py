@@ -38,5 +38,8 @@ def build(name: str, **arguments: Any) -> Problem:
     try:
         inspect.signature(make).bind(**arguments)
     except TypeError as error:
-        raise HyperfrontError(f"the problem {name!r} does not take these arguments", got=error) from None
+        known = entry(name).arguments or ", ".join(inspect.signature(make).parameters)
+        raise HyperfrontError(
+            f"the problem {name!r} does not take these arguments", got=error, expected=known
+        ) from None
     return make(**arguments)
