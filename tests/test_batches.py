@@ -195,6 +195,19 @@ def test_skipping_batches_continues_in_the_same_order(count, size, seed, skip):
     assert [batch.tolist() for batch in source.epoch(size, seeded(seed), CPU, skip)] == whole[skip:]
 
 
+def test_data_that_do_not_fit_on_a_gpu_stay_where_they_are(monkeypatch):
+    source, gpu = TensorSource((torch.arange(20.0), torch.arange(40).view(20, 2))), torch.device("cuda:0")
+    whole = [list(source.batches(8, CPU)), list(source.epoch(6, seeded(), CPU, 1))]
+    needed = 20 * 4 + 40 * 8
+    for free, fits in ((2 * needed, True), (2 * needed - 2, False)):
+        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device, free=free: (free, 10**12))
+        assert source.fits(gpu) == fits
+    assert source.fits(CPU)
+    monkeypatch.setattr(source, "fits", lambda device: False)
+    parts = [list(source.batches(8, CPU)), list(source.epoch(6, seeded(), CPU, 1))]
+    assert all(map(torch.equal, tensors(parts), tensors(whole)))
+
+
 def test_the_order_of_an_epoch_comes_from_its_generator():
     source = TensorSource(torch.arange(1000))
     first, again, other = (next(source.epoch(1000, seeded(s), CPU, 0)) for s in (1, 1, 2))

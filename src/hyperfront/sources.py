@@ -50,7 +50,10 @@ class Augmentation(Protocol):
 
 
 class TensorSource:
-    """Tensors ``[N, ...]`` in memory; moved to the device once, shuffled there by a permutation drawn on the CPU."""
+    """Tensors ``[N, ...]`` in memory; moved to the device once, shuffled there by a permutation drawn on the CPU.
+
+    What would take more than half of a GPU's free memory stays where it is, and batches are moved one by one.
+    """
 
     exact = True
 
@@ -68,10 +71,15 @@ class TensorSource:
         return self.rows // batch_size
 
     def on(self, device: torch.device) -> Batch:
-        """The data, moved to the device at the first call."""
-        if any(tensor.device != device for tensor in tensors(self.data)):
+        """The data, moved to the device at the first call, if they fit there."""
+        if self.fits(device):
             self.data = to_device(self.data, device)
         return self.data
+
+    def fits(self, device: torch.device) -> bool:
+        """Whether the data are on the device, or can be."""
+        absent = sum(tensor.nbytes for tensor in tensors(self.data) if tensor.device != device)
+        return not absent or device.type != "cuda" or absent <= torch.cuda.mem_get_info(device)[0] // 2
 
     def draw(self, batch_size: int, generator: torch.Generator) -> tuple[Tensor, ...]:
         """What an epoch needs of randomness, on the CPU: rows ``[steps, B]`` and numbers of the augmentation."""
@@ -82,7 +90,9 @@ class TensorSource:
 
     def batch(self, drawn: Sequence[Tensor], device: torch.device) -> Batch:
         """The training batch for one step of what was drawn."""
-        batch = take(self.on(device), drawn[0])
+        data = self.on(device)
+        where = next((tensor.device for tensor in tensors(data) if tensor.ndim), device)
+        batch = to_device(take(data, drawn[0].to(where)), device)
         return self.augment(batch, drawn[1]) if self.augment else batch
 
     def epoch(self, batch_size: int, generator: torch.Generator, device: torch.device, skip: int) -> Iterator[Batch]:
@@ -93,7 +103,7 @@ class TensorSource:
     def batches(self, batch_size: int, device: torch.device) -> Iterator[Batch]:
         data = self.on(device)
         for start in range(0, self.rows, batch_size):
-            yield row_range(data, start, start + batch_size)
+            yield to_device(row_range(data, start, start + batch_size), device)
 
 
 class LoaderSource:
@@ -190,9 +200,9 @@ class Deferred(Mapping[str, Source]):
         return len(self._names)
 
 
-def resident(source: Source) -> TypeGuard[TensorSource | NoData]:
+def resident(source: Source, device: torch.device) -> TypeGuard[TensorSource | NoData]:
     """Whether all that an epoch needs is on the device and drawn beforehand, so that its steps can be captured."""
-    return isinstance(source, TensorSource | NoData)
+    return isinstance(source, NoData) or (isinstance(source, TensorSource) and source.fits(device))
 
 
 def as_sources(splits: Mapping[str, Any], augment: Augmentation | None = None) -> dict[str, Source]:

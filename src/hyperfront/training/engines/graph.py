@@ -208,7 +208,7 @@ class Graph:
     def _refuse(self) -> None:
         reasons = {
             "the model is not on a CUDA device with Triton": not on_gpu(self.state.step.mean),
-            "the data come from a loader": not resident(self.epochs.source),
+            "the data come from a loader, or do not fit on the GPU": not resident(self.epochs.source, self.device),
             f"the optimiser is {type(self.optimizer).__name__}, not Adam, AdamW or SGD": type(self.optimizer)
             not in (Adam, AdamW, SGD, OurAdam),
             "SGD with dampening begins unlike it goes on": type(self.optimizer) is SGD
