@@ -1,6 +1,6 @@
 """Other settings than those of a preset, on validation data alone: how `best` was chosen, and what did not help.
 
-    python benchmarks/tried.py default best --try lr=1e-3 --try epochs=300 lr=1e-3 --seeds 2
+    python benchmarks/settings/tried.py default best --try lr=1e-3 --try epochs=300 lr=1e-3 --seeds 2
 
 Each `--try` is one set of changes: fields of the recipe, options of the model (model.hidden=50) or arguments of the
 problem (arguments.shift=3). A line for each run is added to results/tried/PROBLEM.jsonl, and nothing is run twice.
