@@ -10,7 +10,7 @@ demo: $(READY)
 	$(BIN)/hyperfront demo
 
 test: check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 check: $(READY)
 	$(BIN)/ruff check .

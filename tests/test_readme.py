@@ -102,7 +102,7 @@ def test_make_demo_is_the_demo_and_make_test_the_whole_suite():
         for name in ("demo", "test")
     }
     assert dry["demo"].stdout.rstrip().endswith("hyperfront demo")
-    assert dry["test"].stdout.rstrip().endswith("python -m pytest")
+    assert dry["test"].stdout.rstrip().endswith("python -m pytest --numprocesses auto --dist loadfile")
     assert "make test" in (ROOT / ".ci" / "run").read_text()
 
 

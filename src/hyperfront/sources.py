@@ -78,6 +78,7 @@ class TensorSource:
 
     def fits(self, device: torch.device) -> bool:
         """Whether the data are on the device, or can be."""
+        device = torch.device(device)
         absent = sum(tensor.nbytes for tensor in tensors(self.data) if tensor.device != device)
         return not absent or device.type != "cuda" or absent <= torch.cuda.mem_get_info(device)[0] // 2
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import itertools
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from hyperfront.batches import Batch, map_tensors
+from hyperfront.batches import Batch, map_tensors, tensors
 from hyperfront.errors import TargetError
-from hyperfront.kernels.lanes import side_by_side
 from hyperfront.kernels.layers import ConvReluPool
 
 # Modules that vmap makes slower on a CPU (convolution, pooling: measured 2.5 times) or cannot batch (recurrence, fused
@@ -92,6 +93,31 @@ class Stacking:
 
     def _has(self, kinds: tuple[type[nn.Module], ...]) -> bool:
         return any(isinstance(layer, kinds) for layer in self.module.modules())
+
+
+LANES = 8
+"""Streams for networks side by side; each keeps memory of its own."""
+
+
+def side_by_side(function: Callable[..., Any], arguments: Iterable[tuple]) -> list[Any]:
+    """``function(*each)`` for each of ``arguments``, each on a stream of a GPU, so that the small kernels of one fill the
+    gaps of the others. Autograd takes the gradients on the same streams."""
+    here, found = torch.cuda.current_stream(), []
+    lanes = _lanes(here.device)
+    for lane, each in zip(itertools.cycle(lanes), arguments):
+        lane.wait_stream(here)
+        with torch.cuda.stream(lane):
+            found.append(function(*each))
+    for lane in lanes[: len(found)]:
+        here.wait_stream(lane)
+    for result in tensors(found):
+        result.record_stream(here)  # its memory is the lane's, which must not use it again before this stream did
+    return found
+
+
+@functools.cache
+def _lanes(device: torch.device) -> list[torch.cuda.Stream]:
+    return [torch.cuda.Stream(device) for _ in range(LANES)]
 
 
 def _random_state(device: torch.device) -> list[Tensor]:
