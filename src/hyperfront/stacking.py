@@ -100,8 +100,8 @@ LANES = 8
 
 
 def side_by_side(function: Callable[..., Any], arguments: Iterable[tuple]) -> list[Any]:
-    """``function(*each)`` for each of ``arguments``, each on a stream of a GPU, so that the small kernels of one fill the
-    gaps of the others. Autograd takes the gradients on the same streams."""
+    """``function(*each)`` for each of ``arguments``, each on a stream of its own, so that the small kernels of one fill
+    the gaps of the others. Autograd takes the gradients on the same streams."""
     here, found = torch.cuda.current_stream(), []
     lanes = _lanes(here.device)
     for lane, each in zip(itertools.cycle(lanes), arguments):
