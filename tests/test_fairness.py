@@ -264,10 +264,11 @@ def test_the_share_of_batches_with_an_empty_cell_is_that_of_all_batches():
         assert empty_cell_share(label, protected, size) == pytest.approx(np.mean(found), abs=1e-12)
 
 
-def test_epo_counts_the_batches_with_an_empty_cell_as_floored(small):
+@pytest.mark.parametrize("solver", [hf.EPO(), hf.LS(), hf.MGDA()], ids=lambda solver: type(solver).__name__)
+def test_batches_with_an_empty_cell_are_counted_as_floored(small, solver):
     settings = {"epochs": 3, "batch_size": 16, "seed": 5}
     torch.manual_seed(0)
-    run = hf.fit(small.model(hidden=8), small, solver=hf.EPO(), validation_rays=3, callbacks=[], **settings)
+    run = hf.fit(small.model(hidden=8), small, solver=solver, validation_rays=3, callbacks=[], **settings)
     counted = sum(record["status"].get("floored", 0) for record in run.history)
 
     class Replay:

@@ -17,7 +17,7 @@ from hyperfront.kernels import conv_relu_pool as conv_module
 from hyperfront.kernels import layers
 from hyperfront.kernels.conv_relu_pool import reference
 from hyperfront.kernels.outer import outer_gradients
-from hyperfront.solvers import EPO, PMTL, Status
+from hyperfront.solvers import EPO, LS, PMTL, Status
 from hyperfront.solvers import epo as epo_module
 from hyperfront.solvers import pmtl as pmtl_module
 from hyperfront.training import adam as adam_module
@@ -37,6 +37,7 @@ from hyperfront.kernels.gpu.gram import gram_on_gpu
 from hyperfront.kernels.gpu.linear import linear_on_gpu
 from hyperfront.kernels.gpu.normalised import normalised_on_gpu
 from hyperfront.kernels.gpu.pmtl import pmtl_on_gpu
+from hyperfront.kernels.gpu.status import status_on_gpu
 from hyperfront.kernels.gpu.tally import tally_on_gpu
 
 # NumPy, which the interpreter computes with, warns where a GPU divides by zero in silence
@@ -386,9 +387,12 @@ def test_epo_changes_its_aim_where_it_does_on_a_cpu(m: int) -> None:
 # PMTL
 
 
+KINDS_OF_STATUS = {"floored": int(Status.FLOORED), "invalid": int(Status.INVALID)}
+
+
 def divided(losses: Tensor, rays: Tensor, gram: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
     given = [tensor.to(DEVICE) for tensor in (losses, rays, gram, others)]
-    weights, status = pmtl_on_gpu(*given, tolerance=1e-3, same=pmtl_module.SAME, invalid=int(Status.INVALID))
+    weights, status = pmtl_on_gpu(*given, tolerance=1e-3, same=pmtl_module.SAME, **KINDS_OF_STATUS)
     return weights.cpu(), status.cpu()
 
 
@@ -412,12 +416,16 @@ def test_pmtl_takes_the_shortest_vector_that_it_takes_on_a_cpu(K: int, kind: str
         torch.testing.assert_close(weights, expected, atol=1e-6, rtol=1e-6)
 
 
-def test_pmtl_reports_what_is_invalid() -> None:
+def test_what_is_zero_or_invalid_is_reported() -> None:
     losses, rays, gram = instances("generic", 5, 2, seed=0)
-    losses[1, 0], losses[2, 1], gram[3, 0, 1] = math.nan, math.inf, math.nan
+    losses[1, 0], losses[2, 1], gram[3, 0, 1], losses[4, 1] = math.nan, math.inf, math.nan, 0.0
     others = F.normalize(rays.double(), dim=-1)
     weights, status = divided(losses, rays, gram, others)
-    assert status.tolist() == [0, *3 * [Status.INVALID], 0] and weights.isfinite().all()
+    assert status.tolist() == [0, *3 * [Status.INVALID], Status.FLOORED] and weights.isfinite().all()
+    assert torch.equal(status, PMTL()(losses, rays, gram)[1])
+    found = status_on_gpu(losses.to(DEVICE), **KINDS_OF_STATUS)  # of the losses alone
+    assert found.tolist() == [0, Status.INVALID, Status.INVALID, 0, Status.FLOORED]
+    assert torch.equal(found.cpu(), LS()(losses, rays)[1])
     torch.testing.assert_close(weights[1:4], rays[1:4].to(weights.dtype))
 
 

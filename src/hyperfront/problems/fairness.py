@@ -14,8 +14,7 @@ original has (``gap="logit"``). The paper says neither which, nor which groups: 
 
 A batch without rows in one of the cells of (2) or (3) says nothing about that gap: it contributes 0, without gradient.
 :func:`empty_cell_share` says how often that is, for 256 rows 0.01 % (Adult), 0 % (Default) and 1.2 % (Bank); and since
-hardly anything else makes a penalty exactly 0, EPO, which needs positive losses, counts such steps as ``floored`` in
-the record of a run.
+hardly anything else makes a penalty exactly 0, such steps are counted as ``floored`` in the record of a run.
 
 Numbers have mean 0 and variance 1 over the training rows; each category has an embedding of 4 numbers.
 Beware of networks that predict the same for everybody: they are perfectly fair, so look at the accuracy too.

@@ -27,7 +27,7 @@ class Status(IntEnum):
     AS_NAMED = 0  # by the method that the solver is named after
     RELAXED = 1  # after dropping a constraint that could not be met
     MIN_NORM = 2  # by the min-norm weights, which descend for all objectives
-    FLOORED = 3  # as named, with a loss of zero lifted to a small positive number
+    FLOORED = 3  # as named, with a loss of zero, which solvers that need a positive one lift to a small number
     INVALID = 4  # not at all: a loss is NaN, infinite or negative; the weights are the ray
 
 
@@ -93,15 +93,16 @@ def rescale(weights: Tensor, otherwise: Tensor) -> Tensor:
     return torch.where((total > 0) & total.isfinite(), weights / total, otherwise.to(weights.dtype))
 
 
-def named(valid: Tensor) -> Tensor:
+def named(valid: Tensor, losses: Tensor) -> Tensor:
     """The status ``[R]`` of a solver that never falls back: as named where ``valid``, else invalid."""
-    return valid.logical_not().view(torch.uint8) * int(Status.INVALID)
+    zero = (losses == 0).any(-1).view(torch.uint8) * int(Status.FLOORED)
+    return zero.masked_fill(valid.logical_not(), int(Status.INVALID))
 
 
 def named_where_finite(losses: Tensor) -> Tensor:
     """The same for losses ``[R, m]`` that only need to be finite."""
     if on_gpu(losses):
-        from hyperfront.kernels.gpu.status import invalid_on_gpu  # needs Triton
+        from hyperfront.kernels.gpu.status import status_on_gpu  # needs Triton
 
-        return invalid_on_gpu(losses, int(Status.INVALID))
-    return named(losses.sum(-1) * 0 == 0)  # of what is not finite that is NaN
+        return status_on_gpu(losses, floored=int(Status.FLOORED), invalid=int(Status.INVALID))
+    return named(losses.sum(-1) * 0 == 0, losses)  # of what is not finite that is NaN

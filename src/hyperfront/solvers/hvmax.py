@@ -54,7 +54,7 @@ class HVMax(Solver):
             corner = torch.maximum(corner, per_objective("reference", self.reference, points))
         volume = normalize(gradient(points, corner, layers(points)), dim=-1)
         weights = rescale(volume - self.cosine * _cosine_gradient(points, rays.double()), rays)
-        return torch.where(finite[:, None], weights, rays).to(losses.dtype), named(finite)
+        return torch.where(finite[:, None], weights, rays).to(losses.dtype), named(finite, losses)
 
 
 def _cosine_gradient(losses: Tensor, rays: Tensor) -> Tensor:

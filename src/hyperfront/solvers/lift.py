@@ -32,7 +32,7 @@ class Scalarisation(Solver):
             (slope,) = torch.autograd.grad(self.value(leaf, rays.to(leaf.dtype)).sum(), leaf)
         finite = slope.isfinite().all(-1) & losses.isfinite().all(-1)
         weights = torch.where(finite[:, None], rescale(slope, rays), rays.to(slope.dtype))
-        return weights, named(finite)
+        return weights, named(finite, losses)
 
 
 @dataclass(frozen=True)

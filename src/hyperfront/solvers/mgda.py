@@ -36,4 +36,4 @@ class MGDA(Solver):
         gram = check_gram(self, losses, rays, gram)
         finite = gram.isfinite().all(-1).all(-1) & losses.isfinite().all(-1)
         alpha = min_norm(gram.masked_fill(~finite[:, None, None], 0))
-        return torch.where(finite[:, None], alpha, rays).to(losses.dtype), named(finite)
+        return torch.where(finite[:, None], alpha, rays).to(losses.dtype), named(finite, losses)

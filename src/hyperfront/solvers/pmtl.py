@@ -60,15 +60,15 @@ class PMTL(Solver):
             from hyperfront.kernels.gpu.pmtl import pays, pmtl_on_gpu  # needs CUDA
 
             if pays(others):
-                options = {"tolerance": self.tolerance, "same": SAME, "invalid": int(Status.INVALID)}
-                return pmtl_on_gpu(losses.detach(), rays, gram, others, **options)
+                kinds = {"floored": int(Status.FLOORED), "invalid": int(Status.INVALID)}
+                return pmtl_on_gpu(losses.detach(), rays, gram, others, tolerance=self.tolerance, same=SAME, **kinds)
         finite = gram.isfinite().all(-1).all(-1) & losses.isfinite().all(-1)
         points = losses.detach().double().masked_fill(~finite[:, None], 0)
         rows = _rows(points, normalize(rays.double(), dim=-1), others, self.tolerance)
         gram = gram.masked_fill(~finite[:, None, None], 0)
         alpha = shortest_in_plane(rows @ _root(gram)) if gram.shape[1] == 2 else min_norm(rows @ gram @ rows.mT)
         weights = rescale((alpha[:, None] @ rows)[:, 0], rays)
-        return torch.where(finite[:, None], weights, rays).to(losses.dtype), named(finite)
+        return torch.where(finite[:, None], weights, rays).to(losses.dtype), named(finite, losses)
 
     def _others(self, rays: Tensor) -> Tensor:
         if self.references is not None:

@@ -61,7 +61,7 @@ __device__ Vector shortest(const Vector* weights, Vector* points, int count) {
 
 extern "C" __global__ void pmtl(
     const double* losses, const double* rays, const double* gram, const double* others, double* weights,
-    unsigned char* status, double tolerance, double same, int count, int invalid) {
+    unsigned char* status, double tolerance, double same, int count, int floored, int invalid) {
     const int ray = blockIdx.x * blockDim.x + threadIdx.x;
     if (ray >= count) return;
     const Vector given = {rays[2 * ray], rays[2 * ray + 1]}, loss = {losses[2 * ray], losses[2 * ray + 1]};
@@ -90,5 +90,5 @@ extern "C" __global__ void pmtl(
         if (total > 0 && 0 * total == 0) found = 1 / total * sum;
     }
     weights[2 * ray] = found.x, weights[2 * ray + 1] = found.y;
-    status[ray] = finite ? 0 : invalid;
+    status[ray] = !finite ? invalid : loss.x == 0 || loss.y == 0 ? floored : 0;
 }

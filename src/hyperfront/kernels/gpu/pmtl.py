@@ -17,13 +17,20 @@ def pays(others: Tensor) -> bool:
 
 
 def pmtl_on_gpu(
-    losses: Tensor, rays: Tensor, gram: Tensor, others: Tensor, *, tolerance: float, same: float, invalid: int
+    losses: Tensor,
+    rays: Tensor,
+    gram: Tensor,
+    others: Tensor,
+    *,
+    tolerance: float,
+    same: float,
+    floored: int,
+    invalid: int,
 ) -> tuple[Tensor, Tensor]:
     """Weights ``[R, 2]`` like the losses and status ``[R]``, from the unit vectors ``others [K, 2]``."""
     given = [tensor.to(torch.float64).contiguous() for tensor in (losses, rays, gram, others)]
     weights, status = torch.empty_like(given[0]), torch.empty(len(rays), dtype=torch.uint8, device=losses.device)
     grid = up(len(rays), THREADS), 1
-    launch(
-        "pmtl.cu", "pmtl", grid, THREADS, *given, weights, status, tolerance, same, len(rays), invalid, K=len(others)
-    )
+    numbers = tolerance, same, len(rays), floored, invalid
+    launch("pmtl.cu", "pmtl", grid, THREADS, *given, weights, status, *numbers, K=len(others))
     return weights.to(losses.dtype), status

@@ -1,4 +1,4 @@
-"""Which rays have losses that are not finite, in one Triton launch."""
+"""Which rays have losses that are zero or not finite, in one Triton launch."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from torch import Tensor
 
 
 @triton.jit
-def _invalid(losses, status, m: tl.constexpr, MB: tl.constexpr, INVALID: tl.constexpr):
+def _status(losses, status, m: tl.constexpr, MB: tl.constexpr, FLOORED: tl.constexpr, INVALID: tl.constexpr):
     j = tl.arange(0, MB)
-    found = tl.load(losses + tl.program_id(0) * m + j, j < m, 0.0)
+    found = tl.load(losses + tl.program_id(0) * m + j, j < m, 1.0)
+    zero = tl.max((found == 0).to(tl.int32), 0)
     bad = tl.max((found * 0 != 0).to(tl.int32), 0)  # of what is not finite that is NaN
-    tl.store(status + tl.program_id(0), (bad * INVALID).to(tl.uint8))
+    tl.store(status + tl.program_id(0), tl.where(bad > 0, INVALID, zero * FLOORED).to(tl.uint8))
 
 
-def invalid_on_gpu(losses: Tensor, invalid: int) -> Tensor:
-    """uint8 ``[R]`` of losses ``[R, m]``: 0, or ``invalid``."""
+def status_on_gpu(losses: Tensor, *, floored: int, invalid: int) -> Tensor:
+    """uint8 ``[R]`` of losses ``[R, m]``: 0, ``floored`` where one is zero, or ``invalid`` where one is not finite."""
     R, m = losses.shape
     status = torch.empty(R, dtype=torch.uint8, device=losses.device)
-    _invalid[(R,)](losses.contiguous(), status, m=m, MB=triton.next_power_of_2(m), INVALID=invalid)
+    sizes = {"m": m, "MB": triton.next_power_of_2(m)}
+    _status[(R,)](losses.contiguous(), status, **sizes, FLOORED=floored, INVALID=invalid)
     return status
