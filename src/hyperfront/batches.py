@@ -90,8 +90,8 @@ def row_range(batch: Batch, start: int, stop: int) -> Batch:
 
 
 def take(batch: Batch, index: Tensor) -> Batch:
-    """The rows named by ``index``."""
-    return map_tensors(lambda tensor: tensor.index_select(0, index) if tensor.ndim else tensor, batch)
+    """The rows named by ``index``, which may be on another device."""
+    return map_tensors(lambda tensor: tensor.index_select(0, index.to(tensor.device)) if tensor.ndim else tensor, batch)
 
 
 def to_device(batch: Batch, device: torch.device) -> Batch:

@@ -72,7 +72,7 @@ class TensorSource:
 
     def on(self, device: torch.device) -> Batch:
         """The data, moved to the device at the first call, if they fit there."""
-        if self.fits(device):
+        if any(tensor.device != device for tensor in tensors(self.data)) and self.fits(device):
             self.data = to_device(self.data, device)
         return self.data
 
@@ -91,9 +91,7 @@ class TensorSource:
 
     def batch(self, drawn: Sequence[Tensor], device: torch.device) -> Batch:
         """The training batch for one step of what was drawn."""
-        data = self.on(device)
-        where = next((tensor.device for tensor in tensors(data) if tensor.ndim), device)
-        batch = to_device(take(data, drawn[0].to(where)), device)
+        batch = to_device(take(self.on(device), drawn[0]), device)
         return self.augment(batch, drawn[1]) if self.augment else batch
 
     def epoch(self, batch_size: int, generator: torch.Generator, device: torch.device, skip: int) -> Iterator[Batch]:

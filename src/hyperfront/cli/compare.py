@@ -160,7 +160,7 @@ def _made(kind: type, arguments: tuple[str, ...]) -> Any:
 
 
 def _show(
-    results: Sequence[Result], apart: Mapping[str, float | None], problem: Problem, folder: Path, markdown: bool
+    results: Sequence[Result], apart: Mapping[str, float], problem: Problem, folder: Path, markdown: bool
 ) -> None:
     columns, rows = table(results, apart, problem.truth)
     text = as_markdown(columns, rows)

@@ -49,9 +49,10 @@ def named_folder(data_dir: str | Path | None) -> Path | None:
 
 
 def locate(file: DataFile, folder: Path) -> Path | None:
-    """Where ``file``, or the larger one that holds it, lies in ``folder``, verified; None if it does not."""
+    """Where ``file`` lies in ``folder``, in any of its forms and verified, or the larger file that holds it, which its
+    reader verifies; None if neither does."""
     if file.within and (folder / file.within).is_file():
-        return folder / file.within  # its reader knows whether it is the right one
+        return folder / file.within
     for form in file.forms:
         if (folder / form.name).is_file():
             verify(form, folder / form.name)

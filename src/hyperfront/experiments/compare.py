@@ -11,10 +11,10 @@ from pathlib import Path
 import torch
 
 from hyperfront import checkpoint
-from hyperfront.experiments.methods import Plan, check_method, run_method
+from hyperfront.experiments.methods import Plan, check_method, family, run_method
 from hyperfront.experiments.result import Result
 from hyperfront.experiments.table import spread
-from hyperfront.experiments.timing import seconds_apart
+from hyperfront.experiments.timing import ONE_PER_RAY, seconds_apart
 from hyperfront.problem import Problem, Truth
 from hyperfront.training.record import refuse_difference
 
@@ -51,13 +51,11 @@ def compare(
 
 def times_one_by_one(
     problem: Problem, methods: Sequence[str], plan: Plan, *, folder: Path, notify: Callable[[str], None]
-) -> dict[str, float | None]:
-    """How long each method takes with one model after the other (:mod:`hyperfront.experiments.timing`), measured once.
-
-    ``notify(method)`` is called before a measurement.
-    """
+) -> dict[str, float]:
+    """How long methods with one model per ray take, one after the other, measured once
+    (:mod:`hyperfront.experiments.timing`); ``notify(method)`` is called before that."""
     found = {}
-    for method in methods:
+    for method in (name for name in methods if family(name) in ONE_PER_RAY):
         file = folder / "times" / f"{method}.json"
         if not file.exists():
             notify(method)
@@ -81,7 +79,7 @@ COLUMNS = ("method", "points", "HV", "uniformity", "distance", "seconds", "one b
 
 
 def table(
-    results: Sequence[Result], apart: Mapping[str, float | None], truth: Truth | None = None
+    results: Sequence[Result], apart: Mapping[str, float], truth: Truth | None = None
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Columns, and a row for each method: means over seeds (and standard deviations), on the test data.
 

@@ -19,6 +19,8 @@ from hyperfront.solvers.names import make_solver
 
 EPOCHS = 2
 """Of which the last is timed: in the first one, programs are made for it."""
+ONE_PER_RAY = ("per-ray", "cpmtl")
+"""Families of methods that train a model for each ray."""
 
 
 def seconds_together(method: str, plan: Plan, problem: Problem) -> float | None:
@@ -35,7 +37,7 @@ def seconds_together(method: str, plan: Plan, problem: Problem) -> float | None:
 
 def seconds_apart(method: str, plan: Plan, problem: Problem) -> float | None:
     """Of one model per ray, one after the other, with CPMTL's expansion of each: from the first. None for others."""
-    if family(method) not in ("per-ray", "cpmtl"):
+    if family(method) not in ONE_PER_RAY:
         return None
     run = _stacked("ls" if method == "cpmtl" else method, plan, problem, plan.rays[:1])
     seconds = run.history[-1]["seconds"] * plan.recipe_of(method).epochs

@@ -100,6 +100,7 @@ def compared(workshop: Workshop, sides: Sequence[Side], paper: Numbers) -> Findi
         finding.notes.extend(note for each in methods.values() for note in spent(each.results[0]))
         finding.numbers[side.title] = {name: _document(each) for name, each in methods.items()}
         finding.environments.extend(dict(result.environment) for each in methods.values() for result in each.results)
+        finding.environments.extend(e for each in methods.values() if (e := each.times.get("environment")))
     return finding
 
 

@@ -129,8 +129,8 @@ def effects(workshop: Workshop) -> Finding:
     """Methods with the paper's choice and with ours, everything else the same."""
     columns = ("deviation", "problem", "choice", "rays", "seeds", "HV", "uniformity")
     finding, rows = Finding(), []
-    for name, problem, studies in MEASURED:
-        for choice, (study, method) in studies.items():
+    for name, problem, method, studies in MEASURED:
+        for choice, study in studies.items():
             results = workshop.results(study, [method])
             wanted = workshop.study(study).seeds
             finding.missing.extend(missing_seeds(f"{name}, {problem}: {choice}", len(results), wanted))
@@ -155,24 +155,20 @@ def effects(workshop: Workshop) -> Finding:
     return finding
 
 
-def _of(method: str, **studies: str) -> dict[str, tuple[str, str]]:
-    return {choice: (study, method) for choice, study in studies.items()}
-
-
 MEASURED = (
-    ("relu", MNIST[0], _of("phn-epo", **{"without ReLU": f"{MNIST[0]}-phn", "with ReLU": "with-relu"})),
-    ("splits", MNIST[0], _of("phn-epo", **{"clean": f"{MNIST[0]}-phn", "as the paper": "split-paper"})),
-    ("penalties", "adult", _of("phn-epo", probabilities="adult-phn", logits="gap-logit")),
-    ("sarcos-leak", "sarcos", _of("phn-epo", **{"as the paper": "sarcos-paper-phn", "blocks": "sarcos-blocks-phn"})),
-    ("nyuv2", "nyuv2", _of("phn-epo", **{"144 x 192": "nyuv2-phn", "288 x 384": "nyuv2-288x384-phn"})),
-    ("splits", "nyuv2", _of("phn-epo", random="nyuv2-phn", official="split-official")),
+    ("relu", MNIST[0], "phn-epo", {"without ReLU": f"{MNIST[0]}-phn", "with ReLU": "with-relu"}),
+    ("splits", MNIST[0], "phn-epo", {"clean": f"{MNIST[0]}-phn", "as the paper": "split-paper"}),
+    ("penalties", "adult", "phn-epo", {"probabilities": "adult-phn", "logits": "gap-logit"}),
+    ("sarcos-leak", "sarcos", "phn-epo", {"as the paper": "sarcos-paper-phn", "blocks": "sarcos-blocks-phn"}),
+    ("nyuv2", "nyuv2", "phn-epo", {"144 x 192": "nyuv2-phn", "288 x 384": "nyuv2-288x384-phn"}),
+    ("splits", "nyuv2", "phn-epo", {"random": "nyuv2-phn", "official": "split-official"}),
     *(
-        ("tuning", MNIST[0], _of(method, **{f"{NAME_OF[method]}, 1e-4": first, f"{NAME_OF[method]}, 1e-3": second}))
-        for first, second, methods in ((f"{MNIST[0]}-5", "rate-5", SEPARATE), (f"{MNIST[0]}-phn", "rate-phn", PHN))
+        ("tuning", MNIST[0], method, {f"{NAME_OF[method]}, 1e-4": paper, f"{NAME_OF[method]}, 1e-3": other})
+        for paper, other, methods in ((f"{MNIST[0]}-5", "rate-5", SEPARATE), (f"{MNIST[0]}-phn", "rate-phn", PHN))
         for method in methods
     ),
 )
-"""Deviation, problem, and the study and method of each choice."""
+"""Deviation, problem, method, and the study of each choice."""
 
 
 def _in_words(rows: Sequence[tuple[str, ...]]) -> dict[str, str]:

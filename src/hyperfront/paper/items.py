@@ -201,7 +201,7 @@ ITEMS: dict[str, Item] = {
     "deviations": Item(
         "what departing from the paper does to the numbers (not in the paper)",
         effects,
-        tuple(dict.fromkeys(study for *_, choices in MEASURED for study, _ in choices.values())),
+        tuple(dict.fromkeys(study for *_, studies in MEASURED for study in studies.values())),
     ),
 }
 
