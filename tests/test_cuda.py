@@ -19,7 +19,6 @@ from hyperfront.problems.lenet import LeNet
 from hyperfront.problems.shift import Shift
 from hyperfront.solvers import NormaliseByStart
 from hyperfront.solvers.epo import program
-from hyperfront.sources import TensorSource
 from hyperfront.training.adam import Adam
 from tests import runs
 from tests.gpu import exact_products
@@ -390,10 +389,14 @@ def loaded() -> tuple[hf.ParetoModel, hf.Problem]:
     return model, hf.supervised(loader, losses=dict(problem.measures))
 
 
-def test_loaders_memories_and_unusual_optimisers_are_trained_eagerly(monkeypatch):
+def too_large() -> tuple[hf.ParetoModel, hf.Problem]:
+    model, problem = regression(mlp())
+    problem.train.source.fits = lambda device: False
+    return model, problem
+
+
+def test_loaders_memories_and_unusual_optimisers_are_trained_eagerly():
     assert_falls_back(loaded, "loader")
-    with monkeypatch.context() as patch:
-        patch.setattr(TensorSource, "fits", lambda self, device: False)
-        assert_falls_back(lambda: regression(mlp()), "do not fit on the GPU")
+    assert_falls_back(too_large, "do not fit on the GPU")
     assert_falls_back(lambda: regression(mlp()), "remembers", solver=hf.chain(NormaliseByStart(), hf.LS()))
     assert_falls_back(lambda: regression(mlp()), "Adagrad", optimizer=lambda p: torch.optim.Adagrad(p, lr=0.01))
