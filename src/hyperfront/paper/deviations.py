@@ -64,6 +64,12 @@ DEVIATIONS: dict[str, Deviation] = {
         "that split, and one of blocks of consecutive rows with gaps between them",
         "the first measures memory, the second new motion",
     ),
+    "sarcos-settings": Deviation(
+        "SARCOS: one ray per step from Dirichlet(.2), inputs as they are, a constant learning rate",
+        "the same, and the preset best: four rays per step from Dirichlet(1), standardised inputs, a cosine schedule; "
+        "separate models with as many rows per ray and step, and as many epochs",
+        "with the paper's settings, hypernetworks are below separate models here",
+    ),
     "nyuv2": Deviation(
         "NYUv2: neither resolution nor losses nor classes are stated",
         "144 x 192 for all methods and 288 x 384 for hypernetworks; cross entropy of 13 classes, depth error in metres",
@@ -160,6 +166,14 @@ MEASURED = (
     ("splits", MNIST[0], "phn-epo", {"clean": f"{MNIST[0]}-phn", "as the paper": "split-paper"}),
     ("penalties", "adult", "phn-epo", {"probabilities": "adult-phn", "logits": "gap-logit"}),
     ("sarcos-leak", "sarcos", "phn-epo", {"as the paper": "sarcos-paper-phn", "blocks": "sarcos-blocks-phn"}),
+    *(
+        ("sarcos-settings", "sarcos", method, {f"{NAME_OF[method]}, paper": paper, f"{NAME_OF[method]}, best": best})
+        for paper, best, methods in (
+            ("sarcos-blocks-20", "sarcos-best-20", SEPARATE),
+            ("sarcos-blocks-phn", "sarcos-best-phn", PHN),
+        )
+        for method in methods
+    ),
     ("nyuv2", "nyuv2", "phn-epo", {"144 x 192": "nyuv2-phn", "288 x 384": "nyuv2-288x384-phn"}),
     ("splits", "nyuv2", "phn-epo", {"random": "nyuv2-phn", "official": "split-official"}),
     *(

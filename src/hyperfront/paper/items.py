@@ -59,6 +59,7 @@ SCENES = (
 MOTION = (
     Side("SARCOS, the paper's split", "sarcos", "sarcos-paper-phn", "sarcos-paper-20", 20),
     Side("SARCOS, split by blocks", "sarcos", "sarcos-blocks-phn", "sarcos-blocks-20", 20),
+    Side("SARCOS, split by blocks, preset best", "sarcos", "sarcos-best-phn", "sarcos-best-20", 20),
 )
 SAME = (*IMAGES, *FAIRNESS, SCENES[0], MOTION[0])
 TOY_1 = (
@@ -180,10 +181,10 @@ ITEMS: dict[str, Item] = {
         ("nyuv2", *PROTOCOL),
     ),
     "table-4": Item(
-        "SARCOS: all methods, twenty rays for baselines, two splits",
+        "SARCOS: all methods, twenty rays for baselines, two splits, two presets",
         partial(compared, sides=MOTION, paper=numbers.TABLE_4),
         _studies(MOTION),
-        ("sarcos-rows", "sarcos-leak", *PROTOCOL),
+        ("sarcos-rows", "sarcos-leak", "sarcos-settings", *PROTOCOL),
     ),
     "table-5": Item("rows of the fairness data", split_sizes, (), ("people-split",), trains=False),
     "table-6": Item(

@@ -135,6 +135,9 @@ def _tables() -> dict[str, Study]:
         studies[f"sarcos-{split}-phn"] = Study("sarcos", PHN, 100, MOTION, arguments=where)
         studies[f"sarcos-{split}-20"] = Study("sarcos", SEPARATE, 20, MOTION, arguments=where)
     studies["sarcos-40"] = Study("sarcos", SEPARATE, 40, MOTION, seeds=1)
+    quickly = replace(MOTION, without=("phn-epo", "epo"))
+    studies["sarcos-best-phn"] = Study("sarcos", PHN, 100, quickly, preset="best")
+    studies["sarcos-best-20"] = Study("sarcos", SEPARATE, 20, quickly, preset="best")
     return studies
 
 
