@@ -52,7 +52,8 @@ class Finding:
     def remarks(self) -> list[str]:
         """Notes, and one more where times cannot be compared."""
         devices = [*dict.fromkeys(str(each.get("device")) for each in self.environments)]
-        return self.notes + ([f"Measured on different devices, so that times do not compare: {', '.join(devices)}."] if len(devices) > 1 else [])
+        where = f"Measured on different devices, so that times do not compare: {', '.join(devices)}."
+        return self.notes + [where] * (len(devices) > 1)
 
     def document(self) -> dict[str, Any]:
         """As JSON, without the figure."""
