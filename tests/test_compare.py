@@ -24,7 +24,7 @@ from hyperfront.cli import main
 from hyperfront.errors import CheckpointError
 from hyperfront.experiments import Plan, Result, compare, timing
 from hyperfront.experiments.pruning import Dominated
-from hyperfront.experiments.tune import Tuned, most_uniform
+from hyperfront.experiments.tune import Tuned, most_uniform, tune
 from hyperfront.problems import toys
 from hyperfront.problems.recipe import Recipe
 from tests.data import DATA, needs_data
@@ -212,6 +212,33 @@ def test_a_hypernetwork_is_tuned_by_its_hypervolume_and_a_stopped_trial_is_taken
     assert found.trials["complete"] == 3 and found.trials["fail"] == 1
     assert found.hypervolume >= max(reached) - 1e-4
     assert {"lr", "hidden"} == found.settings.keys()
+
+
+@pytest.mark.parametrize("stopped", [1, 2, 3])
+def test_a_grid_that_was_stopped_is_searched_to_its_end(stopped, tmp_path):
+    class Stop(hf.Callback):
+        begun = 0
+
+        def epoch_ended(self, record):
+            Stop.begun += record["epoch"] == 1
+            if Stop.begun == stopped and record["epoch"] == 2:
+                Stop.begun += 1
+                raise KeyboardInterrupt
+
+    plan, rates = Plan("quick", Recipe(epochs=3), hf.rays(3, 2)), [1e-3, 3e-3, 1e-2]
+    given = {"space": {"lr": rates}, "storage": f"sqlite:///{tmp_path}/trials.db"}
+    with pytest.raises(KeyboardInterrupt):
+        tune(toys.vlmop2(), "epo", plan, callbacks=[Stop()], **given)
+    tried = []
+    found = tune(toys.vlmop2(), "epo", plan, notify=lambda study, trial: tried.append(trial.params["lr"]), **given)
+    assert len(set(tried)) == len(tried) == 4 - stopped
+    assert found.trials == {"complete": 3, "fail": 1}
+
+
+@pytest.mark.parametrize("address", ["foo://bar", "postgresql://nobody@localhost/none", "sqlite:////nowhere/x.db"])
+def test_a_data_base_that_cannot_be_used_is_named(address, tmp_path):
+    text = hyperfront("tune", "vlmop2", "--method", "epo", "--storage", address, folder=tmp_path, code=2)
+    assert address in text and "driver" in text and "Traceback" not in text
 
 
 @pytest.mark.parametrize("method", ["phn-ls", "epo"])

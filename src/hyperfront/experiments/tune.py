@@ -107,8 +107,7 @@ def tune(
     many = kind == "per-ray"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        again = optuna.storages.RetryHeartbeatStaleTrialCallback()
-        kept = optuna.storages.RDBStorage(storage, heartbeat_interval=HEARTBEAT, heartbeat_stale_trial_callback=again)
+        kept = _storage(storage)
         study = optuna.create_study(
             study_name="-".join([(problem.identity or {}).get("problem", "problem"), plan.preset, method]),
             storage=kept,
@@ -128,7 +127,7 @@ def tune(
             trial.set_user_attr("failed", error.what)
             raise optuna.TrialPruned(error.what) from None
         except KeyboardInterrupt:
-            study.enqueue_trial(trial.params)
+            _put_back(study, trial)
             raise
 
     ended = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
@@ -136,6 +135,32 @@ def tune(
         enough = optuna.study.MaxTrialsCallback(trials, states=ended)
         study.optimize(objective, callbacks=[notify, enough])
     return _chosen(study, problem, plan, method)
+
+
+def _storage(address: str) -> Any:
+    """The data base of trials; those whose process died are tried again."""
+    from sqlalchemy.exc import SQLAlchemyError  # comes with optuna
+
+    storages = load_optuna().storages
+    again = storages.RetryHeartbeatStaleTrialCallback()
+    try:
+        return storages.RDBStorage(address, heartbeat_interval=HEARTBEAT, heartbeat_stale_trial_callback=again)
+    except (ImportError, SQLAlchemyError) as error:
+        raise HyperfrontError(
+            "the data base of trials cannot be used",
+            got=f"{address}: {str(error).splitlines()[0]}",
+            expected="an address of SQLAlchemy, such as sqlite:///trials.db, and its driver",
+            fix="check the address, and install the driver that it names",
+        ) from None
+
+
+def _put_back(study: Any, trial: Any) -> None:
+    """A trial that was stopped is the next one to be run: the same settings, the same place of a grid."""
+    frozen, trials = study.get_trials(deepcopy=False)[trial.number], load_optuna().trial
+    place = {key: value for key, value in frozen.system_attrs.items() if key in ("grid_id", "search_space")}
+    study.add_trial(
+        trials.create_trial(state=trials.TrialState.WAITING, system_attrs={"fixed_params": trial.params, **place})
+    )
 
 
 def _check_study(study: Any, settings: dict[str, Any]) -> None:
