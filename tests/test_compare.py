@@ -285,14 +285,14 @@ def test_a_trial_is_pruned_where_most_others_dominate_it(losses, pruned):
 # ---- from Python ---------------------------------------------------------------------------------------------
 
 
-def test_methods_are_timed_by_the_second_epoch(monkeypatch):
+def test_methods_are_timed_by_the_epochs_after_the_first(monkeypatch):
     runs: list[hf.Run] = []
 
     def slow(real):
         def begin(*given, **options):
             found = real(*given, **options)
             runs.append(found if isinstance(found, hf.Run) else found[0])
-            for record, seconds in zip(runs[-1].history, (9.0, 2.0), strict=True):
+            for record, seconds in zip(runs[-1].history, (9.0, 2.0, 1.0, 8.0, 2.0), strict=True):
                 record["seconds"] = seconds
             return found
 
@@ -307,7 +307,17 @@ def test_methods_are_timed_by_the_second_epoch(monkeypatch):
     assert timing.seconds_apart("pmtl", plan, problem) == 2.0 * 11 * 5
     assert [len(run.model.hypernet.knots) for run in runs[1:]] == [5, 1]
     assert timing.seconds_apart("cpmtl", plan, problem) > 2.0 * 7 * 5  # its expansion takes time as well
+    assert 2.0 * 7 < timing.seconds_together("cpmtl", plan, problem) < 2.0 * 7 * 5
     assert timing.seconds_apart("phn-ls", plan, problem) is timing.seconds_together("nsga3", plan, problem) is None
+
+
+def test_a_method_named_twice_is_run_once_and_how_models_were_trained_is_kept(tmp_path):
+    words = ["compare", "vlmop2", "--seeds", "1", "--epochs", "1", "--out", "c"]
+    text = hyperfront(*words, "--methods", "ls,ls", "--one-by-one", folder=tmp_path)
+    assert "1/1" in text and "+-" not in text
+    refused = hyperfront(*words, "--methods", "ls", folder=tmp_path, code=2)
+    assert "one_by_one" in refused and "--out" in refused
+    assert "rays, preset" not in hyperfront(*words, "--methods", "ls,eppo", folder=tmp_path, code=2)
 
 
 def test_results_of_another_comparison_are_refused_with_what_differs(tmp_path):

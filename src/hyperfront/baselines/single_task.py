@@ -1,4 +1,5 @@
-"""Single task: a model for each objective alone. Their losses are the ideal point, which bounds every front."""
+"""Single task: a model for each objective alone. Their losses estimate the ideal point, which bounds
+every front; they are it where each model is the best there is."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def ideal_point(front: Front) -> Tensor:
 
 
 def ideal_volume(front: Front) -> float:
-    """The hypervolume of the ideal point, ``prod_j (reference_j - ideal_j)``: no front has more."""
+    """The hypervolume of the ideal point, ``prod_j (reference_j - ideal_j)``."""
     if front.reference is None:
         return -float(ideal_point(front).sum())
     room = torch.tensor(front.reference, dtype=torch.float64) - ideal_point(front)

@@ -29,7 +29,7 @@ from hyperfront.cli.output import as_markdown, console, show_table
 from hyperfront.errors import CheckpointError, HyperfrontError
 from hyperfront.experiments.compare import compare as run_all
 from hyperfront.experiments.compare import table, times_one_by_one
-from hyperfront.experiments.methods import Plan
+from hyperfront.experiments.methods import Plan, check_method
 from hyperfront.experiments.result import Result
 from hyperfront.experiments.tune import Tuned
 from hyperfront.preferences import rays as laid_out
@@ -67,8 +67,9 @@ def compare(
     """Compare methods on a built-in problem: hypervolume, uniformity, time and parameters in one table.
 
     All methods are asked for the same points, get the same seeds, and keep the weights of the epoch with the best
-    validation hypervolume; the table is of the test data. What is finished is not run again: after an interruption,
-    the same command goes on. Examples:
+    validation hypervolume (without data, of the last one); the table is of the test data. Rays of hypernetworks are
+    not aligned on validation data, as models for one ray have no such step. What is finished is not run again: after
+    an interruption, the same command goes on. Examples:
         hyperfront compare fonseca --methods phn-epo,ls,epo,pmtl,mgda,nsga3,moead
         hyperfront compare adult --methods phn-epo,ls,epo,pmtl,cpmtl --rays 10 --seeds 3
         hyperfront tune adult --method epo
@@ -89,12 +90,12 @@ def compare(
     set_tf32(tf32)
     settings = recipe(problem, preset)
     preset = preset or next(iter(entry(problem).presets))
-    changes: dict[str, Any] = {"arguments": {**settings.arguments, **parse(arguments)}}
+    changes: dict[str, Any] = {"arguments": {**settings.arguments, **parse(arguments)}, "align": False}
     if epochs is not None:
         changes |= {"epochs": epochs, "separate": {**settings.separate, "epochs": epochs}}
     settings = dataclasses.replace(settings, **changes)
     built = build(problem, **settings.arguments, **({} if data_dir is None else {"data_dir": data_dir}))
-    names = [name.strip() for name in methods.split(",") if name.strip()]
+    names = [*dict.fromkeys(check_method(name.strip()) for name in methods.split(",") if name.strip())]
     if seeds < 1 or not names:
         raise HyperfrontError("nothing to compare", got=f"{seeds} seeds, methods {methods!r}", expected="one at least")
     plan = Plan(

@@ -9,6 +9,7 @@ import torch
 import tyro
 from rich.table import Table
 
+from hyperfront import checkpoint
 from hyperfront.cli.arguments import DataFolder, Device, Tf32, choose_device, set_tf32
 from hyperfront.cli.output import console, show_table
 from hyperfront.errors import HyperfrontError
@@ -90,9 +91,7 @@ def _show(finding: Any, folder: Path, *, real: bool) -> None:
         show_table(table.columns, table.rows, left=1)
         console.print()
     for claim in finding.claims if real else ():
-        console.print(
-            f"  {'yes' if claim.holds else 'no '}  {claim.text}: {claim.numbers}", soft_wrap=True, markup=False
-        )
+        console.print(f"  {claim.verdict:5}  {claim.text}: {claim.numbers}", soft_wrap=True, markup=False)
     console.print(f"  {folder}\n", style="dim")
 
 
@@ -108,15 +107,16 @@ def _list(out: Path) -> None:
         table.add_row(name, item.what, *(_state(name, item, workshop) for workshop in workshops))
     console.print(table)
     console.print(
-        f"\nof the runs of each item, how many have a result in {out}; `hyperfront reproduce ITEM --preset smoke|full` "
-        "makes the others",
+        f"\nof the runs that each item looks at, how many have a result in {out}; `hyperfront reproduce ITEM --preset "
+        "smoke|full` makes the others, and measures times",
         style="dim",
     )
 
 
 def _state(name: str, item: Any, workshop: Any) -> str:
+    file = workshop.out / workshop.preset / name / "data.json"
+    if file.exists() and not checkpoint.read_json(file)["missing"]:
+        return "done"
     counts = [workshop.finished(study) for study in item.studies]
     done, total = (sum(column) for column in zip(*counts)) if counts else (0, 0)
-    if done == total and (workshop.out / workshop.preset / name / "data.json").exists():
-        return "done"
     return f"{done} of {total}" if counts else "-"

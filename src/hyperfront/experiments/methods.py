@@ -75,6 +75,8 @@ class Plan:
     def settings(self, method: str) -> dict[str, Any]:
         """All settings of a method, as its results keep them."""
         own: dict[str, Any] = {"rays": [[float(f"{value:.6g}") for value in ray] for ray in self.rays.tolist()]}
+        if self.one_by_one and family(method) in ("per-ray", "cpmtl"):
+            own["one_by_one"] = True  # the same models in another time
         if method == "cpmtl":
             own["expansion"] = asdict(self.expansion)
         elif method in EVOLUTIONARY:

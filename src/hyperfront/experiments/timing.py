@@ -7,6 +7,7 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 from torch import Tensor
 
@@ -17,39 +18,50 @@ from hyperfront.problem import Problem
 from hyperfront.runs import Run
 from hyperfront.solvers.names import make_solver
 
-EPOCHS = 2
-"""Of which the last is timed: in the first one, programs are made for it."""
+EPOCHS = 5
+"""The median of those after the first counts: in the first one, programs are made for the others."""
 ONE_PER_RAY = ("per-ray", "cpmtl")
 """Families of methods that train a model for each ray."""
 
 
 def seconds_together(method: str, plan: Plan, problem: Problem) -> float | None:
-    """Of a hypernetwork, or of one model per ray, all at once. None for other methods."""
+    """Of a hypernetwork, or of one model per ray, all at once; CPMTL expands one after the other. None for other
+    methods."""
     if family(method) == "phn":
         with tempfile.TemporaryDirectory() as folder:
             run, _ = hypernetwork(method, _shortened(plan, method), problem, 0, Path(folder), [])
-    elif family(method) == "per-ray":
-        run = _stacked(method, plan, problem, plan.rays)
-    else:
+        return _of_all_epochs(run, plan, method)
+    if family(method) not in ONE_PER_RAY:
         return None
-    return run.history[-1]["seconds"] * plan.recipe_of(method).epochs
+    run = _stacked(method, plan, problem, plan.rays)
+    return _of_all_epochs(run, plan, method) + len(plan.rays) * _expansion(method, run, plan, problem)
 
 
 def seconds_apart(method: str, plan: Plan, problem: Problem) -> float | None:
     """Of one model per ray, one after the other, with CPMTL's expansion of each: from the first. None for others."""
     if family(method) not in ONE_PER_RAY:
         return None
-    run = _stacked("ls" if method == "cpmtl" else method, plan, problem, plan.rays[:1])
-    seconds = run.history[-1]["seconds"] * plan.recipe_of(method).epochs
-    if method == "cpmtl":
-        start = time.perf_counter()
-        plan.expansion.expand(run.model, problem, run.model.hypernet(run.model.hypernet.knots)[0])
-        seconds += time.perf_counter() - start
-    return seconds * len(plan.rays)
+    run = _stacked(method, plan, problem, plan.rays[:1])
+    return len(plan.rays) * (_of_all_epochs(run, plan, method) + _expansion(method, run, plan, problem))
+
+
+def _of_all_epochs(run: Run, plan: Plan, method: str) -> float:
+    timed = [record["seconds"] for record in run.history]
+    return median(timed[1:] or timed) * plan.recipe_of(method).epochs
+
+
+def _expansion(method: str, run: Run, plan: Plan, problem: Problem) -> float:
+    """Of the first model, where the method expands."""
+    if method != "cpmtl":
+        return 0.0
+    start = time.perf_counter()
+    plan.expansion.expand(run.model, problem, run.model.hypernet(run.model.hypernet.knots)[0])
+    return time.perf_counter() - start
 
 
 def _stacked(method: str, plan: Plan, problem: Problem, rays: Tensor) -> Run:
-    """The first epochs of models at some of the rays."""
+    """The first epochs of models at some of the rays; CPMTL begins with those of LS."""
+    method = "ls" if method == "cpmtl" else method
     solver, recipe = with_references(make_solver(method), plan.rays), _shortened(plan, method).recipe_of(method)
     return fit_stacked(problem, rays, solver, recipe, callbacks=(), device=plan.device, engine=plan.engine)
 

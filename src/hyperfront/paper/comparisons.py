@@ -11,7 +11,7 @@ from hyperfront.experiments.methods import EVOLUTIONARY
 from hyperfront.experiments.result import Result
 from hyperfront.experiments.table import spread
 from hyperfront.paper.drawing import NAME_OF
-from hyperfront.paper.finding import Claim, Finding, Table, mean, missing_seeds, shown
+from hyperfront.paper.finding import Claim, Finding, Table, above, mean, missing_seeds, shown
 from hyperfront.paper.looks import same_rays
 from hyperfront.paper.numbers import MINUTES, TABLE_6, Number, Numbers
 from hyperfront.paper.studies import MNIST, PHN
@@ -33,6 +33,8 @@ class Side:
     phn: str
     baselines: str | None
     rays: int
+    rates: str | None = None
+    """A study of some baselines with another learning rate."""
 
     def results(self, workshop: Workshop) -> list[Result]:
         """Of the baselines, then of the hypernetworks."""
@@ -57,12 +59,16 @@ class Measured:
     times: dict[str, Any]
 
     @property
-    def hypervolume(self) -> float:
-        return fmean(result.fronts["test"]["hypervolume"] for result in self.results)
+    def volumes(self) -> list[float]:
+        """On the test data, by seed; of a hypernetwork at the rays of the baselines."""
+        fronts = self.same if self.method in PHN else [result.fronts["test"] for result in self.results]
+        return [front["hypervolume"] for front in fronts]
 
     @property
-    def at_same_rays(self) -> float | None:
-        return mean([front["hypervolume"] for front in self.same]) if self.same else None
+    def name(self) -> str:
+        """With the number of points, where those are not one for each ray."""
+        points = len(self.results[0].fronts["test"]["losses"])
+        return NAME_OF[self.method] + (f" ({points} points)" if points != len(self.results[0].rays) else "")
 
 
 def measured(workshop: Workshop, side: Side) -> list[Measured]:
@@ -96,11 +102,12 @@ def compared(workshop: Workshop, sides: Sequence[Side], paper: Numbers) -> Findi
         rows = [row for method in wanted for row in _rows(side, method, methods.get(method), paper[side.problem])]
         finding.missing.extend(_missing(workshop, side, methods))
         finding.tables.append(Table(side.title, COLUMNS, rows))
-        finding.claims.extend(_claims(side, [*methods.values()]))
+        finding.claims.extend(claims(side, [*methods.values()]))
+        finding.claims.extend(_claims_on_rates(workshop, side, methods))
         finding.notes.extend(note for each in methods.values() for note in spent(each.results[0]))
         finding.numbers[side.title] = {name: _document(each) for name, each in methods.items()}
         finding.environments.extend(dict(result.environment) for each in methods.values() for result in each.results)
-        finding.environments.extend(e for each in methods.values() if (e := each.times.get("environment")))
+        finding.timed.extend(e for each in methods.values() if (e := each.times.get("environment")))
     return finding
 
 
@@ -158,26 +165,50 @@ def _rows(side: Side, method: str, found: Measured | None, paper: Mapping[str, N
     return rows
 
 
-def _claims(side: Side, methods: Sequence[Measured]) -> list[Claim]:
-    baselines = {m.method: m.hypervolume for m in methods if m.method not in PHN}
-    claims = []
+def claims(side: Side, methods: Sequence[Measured]) -> list[Claim]:
+    """Whether hypernetworks are above the best baseline, and faster than separate models one by one."""
+    baselines = [each for each in methods if each.method not in PHN]
+    found = []
     for ours in methods:
-        if ours.method not in PHN or not baselines or ours.at_same_rays is None:
+        if ours.method not in PHN or not baselines or not ours.same:
             continue
-        best = max(baselines, key=lambda name: baselines[name])
-        claims.append(
-            Claim(
-                f"{side.title}: {NAME_OF[ours.method]} above every baseline in hypervolume on the same rays",
-                ours.at_same_rays > baselines[best],
-                f"{ours.at_same_rays:.3f} against {baselines[best]:.3f} of {NAME_OF[best]}",
-            )
-        )
+        best = max(baselines, key=lambda each: fmean(each.volumes))
+        text = f"{side.title}: {NAME_OF[ours.method]} above every baseline in hypervolume on the same rays"
+        found.append(above(text, ours.volumes, best.volumes, best.name))
         solver = ours.method.removeprefix("phn-")
         alone = next((each.times.get("one_by_one") for each in methods if each.method == solver), None)
         if alone and (seconds := ours.times.get("training")):
             what = f"{NAME_OF[ours.method]} takes less time than {NAME_OF[solver]} with one model per ray, one by one"
-            claims.append(Claim(f"{side.title}: {what}", seconds < alone, f"{seconds:,.1f} s against {alone:,.1f} s"))
-    return claims
+            found.append(Claim(f"{side.title}: {what}", seconds < alone, f"{seconds:,.1f} s against {alone:,.1f} s"))
+    return found
+
+
+def _claims_on_rates(workshop: Workshop, side: Side, methods: Mapping[str, Measured]) -> list[Claim]:
+    """Hypernetworks against baselines with the better learning rate of two, by validation hypervolume."""
+    if side.rates is None:
+        return []
+    tried: dict[str, list[list[Result]]] = {}
+    for method in workshop.study(side.rates).methods:
+        groups = [methods[method].results if method in methods else [], workshop.results(side.rates, [method])]
+        tried[method] = [group for group in groups if group]
+    if not all(len(groups) == 2 for groups in tried.values()):
+        return []
+    chosen = {method: max(groups, key=lambda group: _mean(group, "val")) for method, groups in tried.items()}
+    best = max(chosen, key=lambda method: _mean(chosen[method], "test"))
+    volumes = [result.fronts["test"]["hypervolume"] for result in chosen[best]]
+    whose = f"{NAME_OF[best]} with {chosen[best][0].settings['lr']:g}"
+    what = (
+        f"above {' and '.join(NAME_OF[method] for method in chosen)} with the better of two learning rates, same rays"
+    )
+    return [
+        above(f"{side.title}: {NAME_OF[name]} {what}", ours.volumes, volumes, whose)
+        for name, ours in methods.items()
+        if name in PHN and ours.same
+    ]
+
+
+def _mean(results: Sequence[Result], split: str) -> float:
+    return fmean(result.fronts[split]["hypervolume"] for result in results)
 
 
 def _document(method: Measured) -> dict[str, Any]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from statistics import fmean, stdev
 from typing import Any
 
 from matplotlib.figure import Figure
+
+from hyperfront.experiments.table import spread
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,23 @@ class Claim:
     text: str
     holds: bool
     numbers: str
+    close: bool = False
+    """Whether other seeds might have said otherwise."""
+
+    @property
+    def verdict(self) -> str:
+        return "close" if self.close else "yes" if self.holds else "no"
+
+
+def above(text: str, ours: Sequence[float], theirs: Sequence[float], whose: str) -> Claim:
+    """Whether the mean of ``ours`` is above that of ``theirs``; close if by less than both deviate over seeds.
+
+    >>> above("more", [0.9, 1.1], [0.5, 0.5], "LS").verdict, above("more", [0.9, 1.1], [0.95, 0.85], "LS").verdict
+    ('yes', 'close')
+    """
+    apart = fmean(ours) - fmean(theirs)
+    deviation = sum(stdev(values) for values in (ours, theirs) if len(values) > 1)
+    return Claim(text, apart > 0, f"{spread(ours)} against {spread(theirs)} of {whose}", abs(apart) < deviation)
 
 
 @dataclass
@@ -42,6 +62,8 @@ class Finding:
     numbers: dict[str, Any] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
     environments: list[dict[str, Any]] = field(default_factory=list)
+    timed: list[dict[str, Any]] = field(default_factory=list)
+    """Environments of the times in it, if it has some."""
 
     @property
     def empty(self) -> bool:
@@ -51,8 +73,8 @@ class Finding:
     @property
     def remarks(self) -> list[str]:
         """Notes, and one more where times cannot be compared."""
-        devices = [*dict.fromkeys(str(each.get("device")) for each in self.environments)]
-        where = f"Measured on different devices, so that times do not compare: {', '.join(devices)}."
+        devices = [*dict.fromkeys(str(each.get("device")) for each in self.timed)]
+        where = f"Times are of different devices: {', '.join(devices)}."
         return self.notes + [where] * (len(devices) > 1)
 
     def document(self) -> dict[str, Any]:
@@ -69,7 +91,7 @@ class Finding:
     def markdown(self) -> str:
         """Tables, claims and notes."""
         parts = [table.markdown() for table in self.tables]
-        parts += ["\n".join(f"- [{'x' if c.holds else ' '}] {c.text}: {c.numbers}" for c in self.claims)]
+        parts += ["\n".join(f"- {claim.verdict}: {claim.text}: {claim.numbers}" for claim in self.claims)]
         parts += ["\n".join(f"- {remark}" for remark in self.remarks)]
         parts += ["Missing: " + ", ".join(self.missing)] if self.missing else []
         return "\n\n".join(part for part in parts if part) + "\n"

@@ -50,7 +50,9 @@ TITLES = {
     "default": "Default",
     "bank": "Bank",
 }
-IMAGES = tuple(Side(TITLES[name], name, f"{name}-phn", f"{name}-5", 5) for name in MNIST)
+IMAGES = tuple(
+    Side(TITLES[name], name, f"{name}-phn", f"{name}-5", 5, "rate-5" if name == MNIST[0] else None) for name in MNIST
+)
 FAIRNESS = tuple(Side(TITLES[name], name, f"{name}-phn", f"{name}-10", 10) for name in PEOPLE)
 SCENES = (
     Side("NYUv2, 144 x 192", "nyuv2", "nyuv2-phn", "nyuv2-5", 5),
@@ -98,7 +100,7 @@ def _of(rows: tuple) -> tuple[str, ...]:
 
 
 DATA = ("composites", "splits", "relu")
-PROTOCOL = ("rays", "log-base", "tuning", "time")
+PROTOCOL = ("rays", "log-base", "tuning", "time", "gram", "precision", "seeds")
 ITEMS: dict[str, Item] = {
     "figure-1": Item(
         "Fonseca's problem: PHN, EPO, PMTL, NSGA-III and LS, each on its rays",
@@ -123,13 +125,13 @@ ITEMS: dict[str, Item] = {
         "hypervolume against run time: random subsets of pools of 25, 30 and 40 models",
         partial(races, panels_of=RACES_5),
         tuple(study for race in RACES_5 for study in (race.phn, race.pool)),
-        ("time", "composites", "penalties", "sarcos-rows", "sarcos-leak"),
+        ("time", "seeds", "composites", "penalties", "sarcos-rows", "sarcos-leak"),
     ),
     "figure-6": Item(
         "hypervolume against parameters to train: ResNet18 from chunked hypernetworks",
         partial(against_parameters, problems=SIZES),
         tuple(study for studies in SIZES.values() for study in studies),
-        ("resnet", "batchnorm", "composites", "splits"),
+        ("resnet", "batchnorm", "seeds", "composites", "splits"),
     ),
     "figure-7": Item(
         "Fonseca's problem: MOEA/D and MGDA",
@@ -159,26 +161,26 @@ ITEMS: dict[str, Item] = {
         "hypervolume against run time, continued: two Multi-MNIST sets, and NYUv2 without EPO",
         partial(races, panels_of=RACES_11),
         tuple(study for race in RACES_11 for study in (race.phn, race.pool)),
-        ("time", "pool", "composites", "nyuv2"),
+        ("time", "seeds", "pool", "composites", "nyuv2"),
     ),
     "figure-12": Item("what the hypervolume measures", illustration, trains=False),
     "table-1": Item(
         "three Multi-MNIST sets: all methods, five rays for baselines",
         partial(compared, sides=IMAGES, paper=numbers.TABLE_1),
-        _studies(IMAGES),
-        (*DATA, *PROTOCOL),
+        (*_studies(IMAGES), "rate-5"),
+        (*DATA, "pmtl", "cpmtl", *PROTOCOL),
     ),
     "table-2": Item(
         "three fairness sets: all methods, ten rays for baselines",
         partial(compared, sides=FAIRNESS, paper=numbers.TABLE_2),
         _studies(FAIRNESS),
-        ("penalties", "people-split", "people-rays", *PROTOCOL),
+        ("penalties", "people-split", "people-rays", "pmtl", "generations", *PROTOCOL),
     ),
     "table-3": Item(
         "NYUv2: all methods, five rays for baselines",
         partial(compared, sides=SCENES, paper=numbers.TABLE_3),
         _studies(SCENES),
-        ("nyuv2", *PROTOCOL),
+        ("nyuv2", "nyuv2-split", "pmtl", "cpmtl", *PROTOCOL),
     ),
     "table-4": Item(
         "SARCOS: all methods, twenty rays for baselines, two splits, two presets",

@@ -61,7 +61,7 @@ def _is_text(content: Table, column: int) -> bool:
 
 
 def _cell(tag: str, text: str, kind: str, words: bool, *, link: bool = False) -> str:
-    known = {"yes": "yes", "no": "no", "missing": "gap", "complete": "complete", "partial": "partial", "smoke": "smoke"}
+    known = {"missing": "gap"} | {name: name for name in ("yes", "no", "close", "complete", "partial", "smoke")}
     classes = " ".join(filter(None, [kind, "words" if words else "", known.get(text, "") if tag == "td" else ""]))
     inner = f'<a href="#{escape(text)}">{escape(text)}</a>' if link else _text(text)
     return f'<{tag} class="{classes}">{inner}</{tag}>' if classes else f"<{tag}>{inner}</{tag}>"
@@ -72,11 +72,9 @@ def figure(address: str, caption: str) -> str:
 
 
 def claims(known: Sequence[Claim]) -> str:
-    """A list with yes and no."""
+    """A list with yes, no and close."""
     lines = (
-        f'<li><span class="{"yes" if c.holds else "no"}">{"yes" if c.holds else "no"}</span> {_text(c.text)}: '
-        f"{escape(c.numbers)}</li>"
-        for c in known
+        f'<li><span class="{c.verdict}">{c.verdict}</span> {_text(c.text)}: {_text(c.numbers)}</li>' for c in known
     )
     return '<ul class="claims">' + "\n".join(lines) + "</ul>"
 

@@ -23,7 +23,7 @@ from hyperfront.paper import page
 from hyperfront.paper.deviations import DEVIATIONS
 from hyperfront.paper.finding import Finding, Table
 from hyperfront.paper.items import ITEMS, Item
-from hyperfront.paper.reproduce import distinct
+from hyperfront.paper.reproduce import command
 from hyperfront.paper.workshop import PRESETS, Workshop
 from hyperfront.plots.static import STYLE
 
@@ -67,13 +67,14 @@ def report(folder: Path) -> str:
     """The page."""
     sections = collect(folder)
     loose = load_folder(folder, without="studies")  # of `hyperfront train --result`
+    results = [*loose, *load_folder(folder / "full")]
     parts = {
         "overview": ("Overview", _overview(sections)),
         "claims": ("What it shows", _claims(sections)),
         **{each.name: (_title(each.name), _item(each)) for each in sections},
         "departures": ("Departures from the paper", _departures(sections)),
-        "runs": ("All runs", _runs([*loose, *load_folder(folder / "full")])),
-        "environment": ("Environment", _environment(sections, loose)),
+        "runs": ("All runs", _runs(results)),
+        "environment": ("Environment", _environment(sections, results)),
         "again": ("How to reproduce", _again()),
     }
     return page.page("Learning the Pareto front with hypernetworks: a reproduction", parts)
@@ -89,8 +90,8 @@ def _overview(sections: list[Section]) -> Iterator[str]:
     yield page.paragraph(
         "Every table and figure of Navon, Shamsian, Fetaya & Chechik, “Learning the Pareto Front with Hypernetworks” "
         "(ICLR 2021), made with hyperfront. Columns called “paper” hold the numbers of the paper; all others were "
-        "measured here, on test data, with the models that validation data chose; +- is the standard deviation over "
-        "seeds. Uniformity has the natural logarithm.",
+        "measured here, on test data unless said, with the models that validation data chose; +- is the standard "
+        "deviation over seeds. Uniformity has the natural logarithm.",
         link=("The paper", PAPER),
     )
     yield page.paragraph(
@@ -106,9 +107,12 @@ def _claims(sections: list[Section]) -> Iterator[str]:
     if not claims:
         yield page.paragraph("Nothing yet: claims are checked on full runs.")
         return
-    held = sum(claim.holds for _, claim in claims)
-    yield page.paragraph(f"{held} of {len(claims)} hold here. Those that do not are as honest a result as the others.")
-    rows = [(each.name, claim.text, "yes" if claim.holds else "no", claim.numbers) for each, claim in claims]
+    count = Counter(claim.verdict for _, claim in claims)
+    yield page.paragraph(
+        f"{count['yes']} of {len(claims)} hold here, {count['no']} do not, which is as honest a result; "
+        f"{count['close']} are close: the means are nearer to each other than their standard deviations over seeds."
+    )
+    rows = [(each.name, claim.text, claim.verdict, claim.numbers) for each, claim in claims]
     yield page.table(Table("Claims", ("item", "claim", "holds", "numbers"), rows), link_first=True)
 
 
@@ -128,7 +132,7 @@ def _item(section: Section) -> Iterator[str]:
     if section.item.deviations:
         known = [(name, DEVIATIONS[name]) for name in section.item.deviations]
         yield page.folded("What differs from the paper", page.items([_words(*each) for each in known]))
-    yield page.command(f"hyperfront reproduce {section.name} --preset full")
+    yield page.command(command(section.name, "full", finding))
 
 
 def _words(name: str, deviation: Any) -> str:
@@ -139,7 +143,7 @@ def _words(name: str, deviation: Any) -> str:
 def _departures(sections: list[Section]) -> Iterator[str]:
     (measured,) = (each for each in sections if each.name == "deviations")
     known = measured.finding.numbers.get("effects", {}) if measured.state != "smoke" else {}
-    yield page.paragraph("What each does to the numbers of PHN-EPO is beside it, where it can be and was measured.")
+    yield page.paragraph("What each does to the numbers is beside it, where it can be and was measured.")
     rows = [(name, each.paper, each.here, each.why, known.get(name, "")) for name, each in DEVIATIONS.items()]
     yield page.table(Table("Departures", ("name", "the paper", "here", "why", "effect"), rows))
 
@@ -149,25 +153,31 @@ def _runs(results: list[Result]) -> Iterator[str]:
         yield page.paragraph("No result files.")
         return
     yield page.paragraph(
-        "What the items above are made from, and files of `hyperfront train --result`, which have presets of our "
-        "own; those with the paper's settings are used above where a study has no results of its own. “Of attainable” "
-        "compares the uniformity with the best that a non-dominated point of any run has at the same ray. Scores are "
-        "in the table of `hyperfront results --markdown`."
+        "What the items above are made from, and files of `hyperfront train --result`, which have presets of our own. "
+        "“Of attainable” compares the uniformity with the best that a non-dominated point of any run has at the same "
+        "ray. Scores are in the table of `hyperfront results --markdown`."
     )
     yield page.table(Table(f"{len(results)} files", *without_scores(summarise(results))))
 
 
-def _environment(sections: list[Section], loose: list[Result]) -> Iterator[str]:
-    used = distinct(
-        [
-            {key: value for key, value in environment.items() if key != "git"}
-            for environment in [*(e for s in sections for e in s.finding.environments), *(r.environment for r in loose)]
-        ]
-    )
+def _environment(sections: list[Section], results: list[Result]) -> Iterator[str]:
+    """Each environment once, with the commits of its results."""
     columns = ("device", "torch", "products", "numpy", "python", "cores", "threads", "platform")
-    rows = [tuple(str(each.get(column, "-")) for column in columns) for each in used]
-    yield page.paragraph("Products with the precision “high” round their factors to TF32 on a GPU (`--tf32`).")
-    yield page.table(Table("Where the results were made", columns, rows)) if rows else page.paragraph("No results.")
+    timed = [environment for section in sections for environment in section.finding.timed]
+    commits: dict[tuple[str, ...], Counter[str]] = {}
+    for environment in [*(result.environment for result in results), *timed]:
+        git = environment.get("git") or "unknown"
+        short = git[:7] + ("+" if git.endswith("-dirty") else "")
+        commits.setdefault(tuple(str(environment.get(c, "-")) for c in columns), Counter())[short] += 1
+    if not commits:
+        yield page.paragraph("No results.")
+        return
+    yield page.paragraph(
+        "Products with the precision “high” round their factors to TF32 on a GPU (`--tf32`). Commits of the project "
+        "have their number of files; + says that something in the checkout had not been committed."
+    )
+    rows = [(*where, ", ".join(f"{each} ({n})" for each, n in known.most_common())) for where, known in commits.items()]
+    yield page.table(Table("Where the results and times were made", (*columns, "commits"), rows))
 
 
 def _again() -> Iterator[str]:

@@ -29,7 +29,7 @@ def reproduce(name: str, item: Item, workshop: Workshop) -> tuple[Finding, Path]
         "item": name,
         "what": item.what,
         "preset": workshop.preset,
-        "command": command(name, workshop, finding),
+        "command": command(name, workshop.preset, finding, workshop.seeds),
         "differences": list(item.deviations),
         **finding.document(),
         "environments": distinct(finding.environments),
@@ -44,11 +44,11 @@ def reproduce(name: str, item: Item, workshop: Workshop) -> tuple[Finding, Path]
     return finding, folder
 
 
-def command(name: str, workshop: Workshop, finding: Finding) -> str:
+def command(name: str, preset: str, finding: Finding, seeds: int | None = None) -> str:
     """What to type for the same."""
-    seeds = "" if workshop.seeds is None else f" --seeds {workshop.seeds}"
+    some = "" if seeds is None else f" --seeds {seeds}"
     rounded = any(environment.get("products") == "high" for environment in finding.environments)
-    return f"hyperfront reproduce {name} --preset {workshop.preset}{seeds}{' --tf32' if rounded else ''}"
+    return f"hyperfront reproduce {name} --preset {preset}{some}{' --tf32' if rounded else ''}"
 
 
 def deviations_of(item: Item) -> dict[str, Deviation]:

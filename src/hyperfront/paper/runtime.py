@@ -8,7 +8,7 @@ times are measured in the same way (:mod:`hyperfront.experiments.timing`).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,8 +59,7 @@ def races(workshop: Workshop, panels_of: Sequence[Race]) -> Finding:
             each.set_title(race.title, fontsize=10)
             pool = _timed(workshop, race.pool, race.methods)
             phn = _timed(workshop, race.phn, workshop.study(race.phn).methods)
-            wanted = (*race.methods, *workshop.study(race.phn).methods)
-            finding.missing.extend(f"{race.title}: {m}" for m in wanted if m not in pool | phn)
+            finding.missing.extend(_missing(workshop, race))
             points = {method: _point(*timed) for method, timed in phn.items()}
             for method, point in points.items():
                 seconds, volume = point["seconds"], point["hypervolume"]
@@ -79,8 +78,9 @@ def races(workshop: Workshop, panels_of: Sequence[Race]) -> Finding:
             if not pool | phn:
                 absent(each)
             finding.numbers[race.title] = {"pool": curves, "phn": points}
-            finding.claims.extend(_claims(race, points, curves))
+            finding.claims.extend(claims(race, points, curves))
             finding.environments.extend(dict(result.environment) for result, _ in (pool | phn).values())
+            finding.timed.extend(times["environment"] for _, times in (pool | phn).values())
             methods += [*pool, *phn]
         methods_legend(figure, [*dict.fromkeys(methods)])
     columns = ("problem", "method", "models", "HV", "deviation over subsets", "seconds")
@@ -94,6 +94,17 @@ def _timed(workshop: Workshop, study: str, methods: Sequence[str]) -> dict[str, 
     results = [result for result in workshop.results(study, methods) if result.seed == 0]
     found = {result.method: (result, workshop.seconds(study, result.method)) for result in results}
     return {method: (result, times) for method, (result, times) in found.items() if times}
+
+
+def _missing(workshop: Workshop, race: Race) -> Iterator[str]:
+    """Methods without a result of the first seed, or without their time."""
+    for study, methods in ((race.pool, race.methods), (race.phn, workshop.study(race.phn).methods)):
+        there = {result.method for result in workshop.results(study, methods) if result.seed == 0}
+        for method in methods:
+            if method not in there:
+                yield f"{race.title}: {method}"
+            elif not workshop.seconds(study, method):
+                yield f"{race.title}: {method}, its time"
 
 
 def _curve(result: Result, times: dict[str, float]) -> list[dict[str, float]]:
@@ -111,7 +122,7 @@ def _point(result: Result, times: dict[str, float]) -> dict[str, float]:
     return {"seconds": times["training"], "hypervolume": result.fronts["test"]["hypervolume"]}
 
 
-def _claims(race: Race, phn: dict[str, dict[str, float]], curves: dict[str, list[dict[str, float]]]) -> list[Claim]:
+def claims(race: Race, phn: dict[str, dict[str, float]], curves: dict[str, list[dict[str, float]]]) -> list[Claim]:
     """How much faster the hypernetwork is than as many models as reach its hypervolume, or than all of the pool."""
     claims = []
     for ours, (method, curve) in itertools.product(phn, curves.items()):

@@ -6,10 +6,14 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
+import torch
+from torch import Tensor
+
+from hyperfront import metrics
 from hyperfront.experiments.result import Result
 from hyperfront.experiments.table import spread
 from hyperfront.paper.drawing import MARK_OF, NAME_OF, absent, colour_of, logarithmic, methods_legend, panels
-from hyperfront.paper.finding import Claim, Finding, Table, missing_seeds
+from hyperfront.paper.finding import Claim, Finding, Table, above, missing_seeds
 from hyperfront.paper.workshop import Workshop
 
 
@@ -32,7 +36,7 @@ def against_parameters(workshop: Workshop, problems: Mapping[str, Sequence[str]]
             if not results:
                 absent(each)
             finding.numbers[title] = [[r.method, r.parameters, r.fronts["test"]["hypervolume"]] for r in results]
-            finding.claims.extend(_claims(title, results))
+            finding.claims.extend(claims(title, results))
             finding.environments.extend(dict(result.environment) for result in results)
         methods_legend(figure, [*dict.fromkeys(methods)])
     columns = ("problem", "method", "parameters", "rays", "HV", "uniformity")
@@ -57,19 +61,31 @@ def _row(title: str, result: Result) -> tuple[str, ...]:
     )
 
 
-def _claims(title: str, results: Sequence[Result]) -> list[Claim]:
+def claims(title: str, results: Sequence[Result]) -> list[Claim]:
+    """Whether a hypernetwork with a tenth of the parameters, chosen on validation data, is above separate models."""
     separate = [result for result in results if result.family == "per-ray"]
-    if not separate:
-        return []
-    limit, best = separate[0].parameters / 10, max(r.fronts["test"]["hypervolume"] for r in separate)
-    small = [r for r in results if r.family == "phn" and r.parameters <= limit]
+    small = [r for r in results if r.family == "phn" and separate and r.parameters <= separate[0].parameters / 10]
     if not small:
         return []
-    ours = max(small, key=lambda r: r.fronts["test"]["hypervolume"])
+    best = max(separate, key=lambda r: r.fronts["test"]["hypervolume"])
+    ours = max(small, key=lambda r: r.fronts["val"]["hypervolume"])
     text = f"{title}: a hypernetwork with a tenth of the parameters of separate models has a larger hypervolume"
-    volume = ours.fronts["test"]["hypervolume"]
-    numbers = f"{volume:.3f} with {ours.parameters:,} against {best:.3f} with {separate[0].parameters:,}"
-    return [Claim(text, volume > best, numbers)]
+    whose = f"{NAME_OF[best.method]} with {best.parameters:,} parameters ({ours.parameters:,} of ours)"
+    found = [above(text, _volume(ours), _volume(best), whose)]
+    few = at_rays(ours, best.inverse_rays())
+    return [*found, above(f"{text}, on the same rays", [few], _volume(best), whose)] if few is not None else found
+
+
+def _volume(result: Result) -> list[float]:
+    return [result.fronts["test"]["hypervolume"]]
+
+
+def at_rays(result: Result, rays: Tensor) -> float | None:
+    """The test hypervolume of the points at some of a result's rays (in the convention ``inverse``), if it has them."""
+    apart = torch.cdist(rays, result.inverse_rays())
+    if apart.amin(1).max() > 1e-5:
+        return None
+    return metrics.hypervolume(result.losses()[apart.argmin(1)], tuple(result.reference))
 
 
 def against_settings(workshop: Workshop, settings: Mapping[str, Mapping[float, str]]) -> Finding:
@@ -88,7 +104,7 @@ def against_settings(workshop: Workshop, settings: Mapping[str, Mapping[float, s
                     rows.append((name, f"{value:g}", str(len(results)), spread(known[value]), uniform))
             _draw(each, name, known)
             finding.numbers[name] = {f"{value:g}": volumes for value, volumes in known.items()}
-            finding.claims.extend(_best(name, known))
+            finding.claims.extend(best_setting(name, known))
     columns = ("setting", "value", "seeds", "HV", "uniformity")
     finding.tables.append(Table("PHN-EPO by its settings, Multi-(Fashion+MNIST)", columns, rows))
     finding.figure = figure
@@ -102,7 +118,7 @@ def _draw(axes: Any, name: str, known: Mapping[float, Sequence[float]]) -> None:
     axes.set(xlabel=name, ylabel="test hypervolume")
 
 
-def _best(name: str, known: Mapping[float, Sequence[float]]) -> list[Claim]:
+def best_setting(name: str, known: Mapping[float, Sequence[float]]) -> list[Claim]:
     if len(known) < 2:
         return []
     means = {value: fmean(volumes) for value, volumes in known.items()}

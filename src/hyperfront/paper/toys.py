@@ -35,7 +35,7 @@ def known_fronts(workshop: Workshop, rows: Sequence[Sequence[Panel]]) -> Finding
             continue
         problem = workshop.problem(workshop.study(study))
         lines.append(_row(problem, method, results))
-        finding.claims.extend(_claims(problem, method, results))
+        finding.claims.extend(claims(problem, method, results))
         finding.numbers[f"{study}: {method}"] = [_points(result) for result in results]
         finding.environments.extend(dict(result.environment) for result in results)
         finding.notes.extend(spent(results[0]))
@@ -76,7 +76,7 @@ def _distance(problem: Problem, result: Result) -> torch.Tensor:
     return problem.truth.distance(result.losses())
 
 
-def _claims(problem: Problem, method: str, results: Sequence[Result]) -> list[Claim]:
+def claims(problem: Problem, method: str, results: Sequence[Result]) -> list[Claim]:
     """What the paper says of each method on these problems."""
     name, where = NAME_OF[method], results[0].problem
     uniform = torch.cat([_uniformity(result) for result in results])

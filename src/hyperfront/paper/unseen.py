@@ -6,7 +6,9 @@ grid and at rays of the shifted grid, which are as far from it as can be (:func:
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -50,14 +52,10 @@ def unseen_rays(workshop: Workshop) -> Finding:
                 shown(said.uniformity),
             )
         )
-    seen, new = (sum(part[kind]["hypervolume"] for part in found) / len(found) for kind in ("seen", "unseen"))
-    claim = Claim(
-        "rays that were never seen cost hardly any hypervolume (1 %)", new > 0.99 * seen, f"{new:.4f}, {seen:.4f}"
-    )
     columns = ("test rays", "rays", "seeds", "HV", "paper", "uniformity", "paper")
     return Finding(
         tables=[Table("SARCOS, trained on a Das-Dennis grid of rays", columns, rows)],
-        claims=[claim],
+        claims=[claim(found)],
         notes=[
             f"The grid has {len(das_dennis(7, PARTITIONS))} rays ({PARTITIONS} parts); the paper does not say its size."
         ],
@@ -65,6 +63,12 @@ def unseen_rays(workshop: Workshop) -> Finding:
         environments=[part["environment"] for part in found],
         missing=missing,
     )
+
+
+def claim(parts: Sequence[Mapping[str, Any]]) -> Claim:
+    seen, new = (fmean(part[kind]["hypervolume"] for part in parts) for kind in ("seen", "unseen"))
+    text = "rays that were never seen cost hardly any hypervolume (1 %)"
+    return Claim(text, new > 0.99 * seen, f"{new:.4f}, {seen:.4f}")
 
 
 def _settings(workshop: Workshop) -> dict[str, Any]:

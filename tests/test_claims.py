@@ -1,0 +1,179 @@
+"""What the report claims, on numbers made up for both answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+import hyperfront as hf
+from hyperfront.experiments import Result
+from hyperfront.paper import comparisons, runtime, scaling, toys, unseen
+from hyperfront.paper.comparisons import Measured, Side
+from hyperfront.paper.deviations import effects
+from hyperfront.paper.finding import above
+from hyperfront.problems.toys import fonseca
+
+STUDIES = Path(__file__).parents[1] / "results" / "full" / "studies"
+SIDE = Side("Toy", "adult", "adult-phn", "adult-10", 10)
+
+
+def result(method: str, volume: float = 0.5, *, seed: int = 0, family: str = "per-ray", **changes) -> Result:
+    """One with that hypervolume on the test data, and a larger one on the validation data."""
+    known = Result.load(STUDIES / "fonseca-5" / "results" / "epo-0.json")
+    losses = changes.pop("losses", known.fronts["test"]["losses"])
+    front = {**known.fronts["test"], "losses": losses, "hypervolume": volume}
+    val = {**front, "hypervolume": changes.pop("val", volume + 0.1)}
+    solver = method.removeprefix("phn-")
+    return replace(known, solver=solver, family=family, seed=seed, fronts={"test": front, "val": val}, **changes)
+
+
+def measured(method: str, *volumes: float, training: float = 1.0, apart: float | None = None) -> Measured:
+    """Results of as many seeds; a hypernetwork has them at the rays of the baselines, and better ones elsewhere."""
+    phn = method.startswith("phn-")
+    kind, more = ("phn", 1.0) if phn else ("per-ray", 0.0)
+    results = [result(method, volume + more, seed=seed, family=kind) for seed, volume in enumerate(volumes)]
+    same = [{"hypervolume": volume} for volume in volumes] if phn else []
+    return Measured(method, results, same, {"training": training, "one_by_one": apart})
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "verdict"),
+    [
+        ([0.9, 1.0], [0.5, 0.6], "yes"),
+        ([0.5, 0.6], [0.9, 1.0], "no"),
+        ([0.9, 1.0], [0.93, 0.95], "close"),
+        ([0.9], [0.8], "yes"),
+        ([0.8], [0.8], "no"),
+    ],
+)
+def test_more_is_more_than_the_seeds_deviate(ours, theirs, verdict):
+    claim = above("more", ours, theirs, "LS")
+    assert claim.verdict == verdict
+    assert claim.numbers.count("0.") >= 2 and claim.numbers.endswith("of LS")
+
+
+def test_hypernetworks_are_compared_with_the_best_baseline_at_its_rays():
+    others = [measured("ls", 0.6, 0.6, apart=5.0), measured("epo", 0.7, 0.7, apart=2.0)]
+    for volume, verdict in ((0.71, "yes"), (0.69, "no")):
+        hypernetwork = measured("phn-ls", volume, volume, training=3.0)
+        first, second = comparisons.claims(SIDE, [*others, hypernetwork])
+        assert first.verdict == verdict and "EPO" in first.numbers and f"{volume:.3f}" in first.numbers
+        assert second.verdict == "yes" and "3.0 s against 5.0 s" in second.numbers
+    slow = comparisons.claims(SIDE, [*others, measured("phn-epo", 0.7, 0.8, training=3.0)])[1]
+    assert slow.verdict == "no" and "3.0 s against 2.0 s" in slow.numbers
+    assert not comparisons.claims(SIDE, [measured("phn-ls", 0.7)])
+
+
+def test_a_baseline_with_more_points_than_rays_says_so():
+    many = replace(measured("cpmtl", 0.9), results=[result("cpmtl", 0.9, family="cpmtl", rays=[])])
+    claim, *_ = comparisons.claims(SIDE, [many, measured("phn-ls", 0.8)])
+    assert claim.verdict == "no" and "CPMTL (5 points)" in claim.numbers
+
+
+@pytest.mark.parametrize(("val", "lr", "verdict"), [(0.9, 0.01, "no"), (0.1, 0.5, "yes")])
+def test_the_learning_rate_of_a_baseline_is_chosen_on_validation_data(val, lr, verdict):
+    """With .01 it has more on the test data, whichever is chosen."""
+    slow = result("ls", 0.5, val=0.6, settings={"lr": 0.5})
+    fast = result("ls", 0.8, val=val, settings={"lr": 0.01})
+    workshop = SimpleNamespace(
+        study=lambda name: SimpleNamespace(methods=("ls",)), results=lambda name, methods: [fast]
+    )
+    methods = {"ls": Measured("ls", [slow], [], {}), "phn-ls": measured("phn-ls", 0.7)}
+    (claim,) = comparisons._claims_on_rates(workshop, replace(SIDE, rates="rate"), methods)
+    assert claim.verdict == verdict and claim.numbers.endswith(f"of LS with {lr:g}")
+
+
+def test_the_small_hypernetwork_is_chosen_on_validation_data():
+    separate = [result("ls", 0.6, parameters=1000), result("epo", 0.7, parameters=1000)]
+    large = result("phn-epo", 0.99, val=0.99, family="phn", parameters=900)
+    better = result("phn-epo", 0.65, val=0.9, family="phn", parameters=90)
+    worse = result("phn-epo", 0.75, val=0.8, family="phn", parameters=100)
+    first, *_ = scaling.claims("Toy", [*separate, large, better, worse])
+    assert first.verdict == "no" and "0.650 against 0.700 of EPO" in first.numbers and "(90 of ours)" in first.numbers
+    first, *_ = scaling.claims("Toy", [*separate, large, worse])
+    assert first.verdict == "yes"
+    assert not scaling.claims("Toy", [*separate, large]) and not scaling.claims("Toy", [better])
+
+
+def test_the_hypervolume_at_some_of_the_rays_is_that_of_their_points():
+    rays, losses = hf.rays(25, 2).double(), torch.rand(25, 2, generator=torch.manual_seed(0)).double()
+    known = result("phn-epo", family="phn", rays=rays.tolist(), losses=losses.tolist(), reference=(1.0, 1.0))
+    expected = hf.metrics.hypervolume(losses[::6], (1.0, 1.0))
+    assert scaling.at_rays(known, hf.rays(5, 2).double()) == pytest.approx(expected)
+    assert scaling.at_rays(known, hf.rays(6, 2).double()) is None
+
+
+def test_settings_are_compared_by_their_means():
+    (flat,) = scaling.best_setting("alpha", {0.1: [1.0, 1.0], 0.2: [0.99, 1.0]})
+    (steep,) = scaling.best_setting("alpha", {0.1: [1.0], 0.2: [0.9]})
+    assert (flat.verdict, steep.verdict) == ("yes", "no")
+    (right,) = scaling.best_setting("hidden dimension", {50: [0.8], 100: [0.9]})
+    (wrong,) = scaling.best_setting("hidden dimension", {50: [0.95], 100: [0.9]})
+    assert (right.verdict, wrong.verdict) == ("yes", "no")
+    assert not scaling.best_setting("alpha", {0.1: [1.0]})
+
+
+def test_ten_times_as_fast_means_at_the_same_hypervolume():
+    curve = [{"models": k, "seconds": 4.0 * k, "mean": 0.1 * k, "std": 0.0} for k in (1, 2, 3)]
+    race = runtime.Race("Toy", "a", "b", ("ls",))
+
+    def claim(seconds: float, volume: float):
+        (found,) = runtime.claims(race, {"phn-ls": {"seconds": seconds, "hypervolume": volume}}, {"ls": curve})
+        return found
+
+    assert claim(0.8, 0.15).verdict == "yes" and claim(0.9, 0.15).verdict == "no"
+    assert "2 models" in claim(0.8, 0.15).numbers
+    assert claim(1.2, 9.0).verdict == "yes" and "do not reach it" in claim(1.2, 9.0).numbers
+
+
+def on_front(rays: torch.Tensor, offset: float = 0.0) -> list[list[float]]:
+    """Points of Fonseca's front at the rays, further out by ``offset``."""
+    points = fonseca().truth.points.double()
+    dense = torch.nn.functional.interpolate(points.T[None], scale_factor=50, mode="linear")[0].T
+    products = dense * rays[:, None, :]
+    return (dense[(products[..., 0] - products[..., 1]).abs().argmin(1)] + offset).tolist()
+
+
+def test_methods_on_toys_are_judged_by_distance_and_ray():
+    problem, rays = fonseca(), hf.rays(5, 2).double()
+    shifted, extremes = on_front(rays.roll(1, 0)), [[0.0, 0.98], [0.98, 0.0]] * 2 + [[0.0, 0.98]]
+
+    def verdict(method: str, losses: list) -> str:
+        known = result(method, rays=rays.tolist(), losses=losses, problem="fonseca")
+        (claim,) = toys.claims(problem, method, [known])
+        return claim.verdict
+
+    exact, far = on_front(rays), on_front(rays, 0.1)
+    assert [verdict(method, exact) for method in ("phn-epo", "epo", "pmtl", "mgda", "nsga3")] == [
+        "yes", "yes", "no", "no", "no"
+    ]  # fmt: skip
+    assert [verdict(method, far) for method in ("phn-epo", "pmtl", "mgda", "nsga3")] == ["no", "no", "no", "yes"]
+    assert verdict("mgda", shifted) == "yes"
+    assert verdict("ls", extremes) == "yes" and verdict("ls", exact) == "no"
+
+
+@pytest.mark.parametrize(("seen", "new", "verdict"), [(0.7, 0.699, "yes"), (0.7, 0.69, "no")])
+def test_rays_that_were_never_seen_may_cost_a_percent(seen, new, verdict):
+    assert unseen.claim([{"seen": {"hypervolume": seen}, "unseen": {"hypervolume": new}}]).verdict == verdict
+
+
+def test_effects_have_a_row_for_each_choice_and_say_which_are_missing():
+    known = {
+        "multi-fashion-mnist-phn": [result("phn-epo", 0.5, family="phn", problem="multi-fashion-mnist")],
+        "with-relu": [result("phn-epo", 0.6, family="phn")],
+    }
+    workshop = SimpleNamespace(
+        results=lambda name, methods=None: known.get(name, []) if methods == ["phn-epo"] else [],
+        study=lambda name: SimpleNamespace(seeds=1, rays=5, recipe=lambda: SimpleNamespace(batch_size=1)),
+        look=lambda *given: None,
+    )
+    finding = effects(workshop)
+    (table,) = finding.tables
+    relu = [row for row in table.rows if row[0] == "relu"]
+    assert [(row[2], row[5]) for row in relu] == [("without ReLU", "0.500"), ("with ReLU", "0.600")]
+    assert finding.numbers["effects"]["relu"].count("HV") == 2 and "splits" not in finding.numbers["effects"]
+    assert any(text.startswith("splits") for text in finding.missing)
