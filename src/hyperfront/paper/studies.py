@@ -149,7 +149,7 @@ def _scenes() -> dict[str, Study]:
             "nyuv2",
             ("ls", "pmtl", "cpmtl", "epo"),
             5,
-            replace(SCENES, without=("pmtl", "epo")),
+            replace(SCENES, without=("pmtl", "cpmtl", "epo")),
             seeds=1,
             arguments=small,
             expansion=Expansion(rows=64),
