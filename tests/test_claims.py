@@ -15,7 +15,7 @@ from hyperfront.paper import comparisons, runtime, scaling, toys, unseen
 from hyperfront.paper.comparisons import Measured, Side
 from hyperfront.paper.deviations import effects
 from hyperfront.paper.finding import above
-from hyperfront.problems.toys import fonseca
+from hyperfront.problems.toys import fonseca, zdt2
 
 STUDIES = Path(__file__).parents[1] / "results" / "full" / "studies"
 SIDE = Side("Toy", "adult", "adult-phn", "adult-10", 10)
@@ -153,6 +153,10 @@ def test_methods_on_toys_are_judged_by_distance_and_ray():
     ]  # fmt: skip
     assert [verdict(method, far) for method in ("phn-epo", "pmtl", "mgda", "nsga3")] == ["no", "no", "no", "yes"]
     assert verdict("mgda", shifted) == "yes"
+    plane = zdt2(2, box="sigmoid")
+    ends = result("epo", rays=hf.rays(2, 2).tolist(), losses=[[0.5, 0.75], [0.5, 0.75]], problem="zdt2")
+    (fails,) = toys.claims(plane, "epo", [ends])
+    assert fails.verdict == "yes" and fails.text.startswith("zdt2, sigmoid")
     assert verdict("ls", extremes) == "yes" and verdict("ls", exact) == "no"
 
 

@@ -72,7 +72,10 @@ TOY_1 = (
     ("fonseca-5", "ls"),
 )
 TOY_7 = (("fonseca-evolution", "moead"), ("fonseca-5", "mgda"))
-TOY_8 = tuple(((f"{name}-phn", "phn-epo"), (f"{name}-5", "epo"), (f"{name}-5", "ls")) for name in ("problem2", "zdt2"))
+TOY_8 = tuple(
+    ((f"{name}-phn", "phn-epo"), (f"{name}-5", "epo"), (f"{name}-5", "ls"))
+    for name in ("problem2", "zdt2", "zdt2-sigmoid")
+)
 RACES_5 = (
     Race("Multi-(Fashion+MNIST)", "multi-fashion-mnist-phn", "multi-fashion-mnist-25"),
     Race("Adult", "adult-phn", "adult-30"),
@@ -140,7 +143,7 @@ ITEMS: dict[str, Item] = {
         ("generations",),
     ),
     "figure-8": Item(
-        "Problem 2 and ZDT2: PHN, EPO and LS",
+        "Problem 2 and ZDT2, this also in the box of a sigmoid: PHN, EPO and LS",
         partial(known_fronts, rows=TOY_8),
         _of(TOY_8),
         ("toys", "bounds"),

@@ -92,6 +92,7 @@ class Study:
 def _toys() -> dict[str, Study]:
     few = replace(TOY, arguments={"variables": 4})
     plane = {"variables": 2}  # ZDT2 has two variables in the paper
+    sigmoid = {**plane, "box": "sigmoid"}
     return {
         "fonseca-phn": Study("fonseca", ("phn-epo",), 25, few, preset="best"),
         "fonseca-5": Study("fonseca", ("epo", "pmtl", "ls", "mgda"), 5, few, preset="best"),
@@ -102,6 +103,8 @@ def _toys() -> dict[str, Study]:
         "problem2-5": Study("problem2", ("epo", "ls"), 5, TOY, preset="best"),
         "zdt2-phn": Study("zdt2", ("phn-epo",), 25, TOY, preset="best", arguments=plane),
         "zdt2-5": Study("zdt2", ("epo", "ls"), 5, TOY, preset="best", arguments=plane),
+        "zdt2-sigmoid-phn": Study("zdt2", ("phn-epo",), 25, TOY, preset="best", arguments=sigmoid),
+        "zdt2-sigmoid-5": Study("zdt2", ("epo", "ls"), 5, TOY, preset="best", arguments=sigmoid),
     }
 
 
