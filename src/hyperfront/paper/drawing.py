@@ -75,12 +75,15 @@ def scatter(axes: Axes, method: str, rays: Any, losses: Any) -> None:
     axes.scatter(*points.T, c=colours, marker=MARK_OF.get(method, "o"), s=size, zorder=4, **edge)
 
 
-def logarithmic(axes: Axes) -> None:
-    """A logarithmic axis to the right, with plain numbers at 1, 2 and 5 of every decade."""
+def logarithmic(axes: Axes, *, upwards: bool = False) -> None:
+    """A logarithmic axis to the right, and ``upwards``, with plain numbers at some of every decade."""
     axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    if upwards:
+        axes.set_yscale("log")
+    for axis in (axes.xaxis, axes.yaxis) if upwards else (axes.xaxis,):
+        axis.set_major_locator(LogLocator(subs=(1, 2, 3, 5, 7) if upwards else (1, 2, 5)))
+        axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axis.set_minor_formatter(NullFormatter())
 
 
 def absent(axes: Axes) -> None:

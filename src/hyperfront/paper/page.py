@@ -36,22 +36,24 @@ def lead(text: str, state: str) -> str:
     return f'<p class="lead">{_text(text)} <span class="state {state}">{state}</span></p>'
 
 
-def table(content: Table, *, link_first: bool = False) -> str:
-    """A table in a box that scrolls sideways; the paper's columns look different."""
+def table(content: Table, *, link_first: bool = False, stacked: bool = False) -> str:
+    """A table in a box that scrolls sideways; the paper's columns look different. On a narrow screen the cells of a
+    ``stacked`` one are below each other."""
     kinds = ["paper" if name.startswith("paper") else "" for name in content.columns]
     texts = [_is_text(content, index) for index in range(len(content.columns))]
     head = "".join(_cell("th", name, kind, words) for name, kind, words in zip(content.columns, kinds, texts))
     rows = "".join(
         "<tr>"
         + "".join(
-            _cell("td", cell, kind, words, link=link_first and index == 0)
-            for index, (cell, kind, words) in enumerate(zip(row, kinds, texts))
+            _cell("td", cell, kind, words, link=link_first and index == 0, label=name if stacked else None)
+            for index, (name, cell, kind, words) in enumerate(zip(content.columns, row, kinds, texts))
         )
         + "</tr>\n"
         for row in content.rows
     )
     inside = f"<caption>{escape(content.title)}</caption><thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody>"
-    return f'<div class="wide" tabindex="0"><table>{inside}</table></div>'
+    box = "wide stacked" if stacked else "wide"
+    return f'<div class="{box}" tabindex="0"><table>{inside}</table></div>'
 
 
 def _is_text(content: Table, column: int) -> bool:
@@ -60,15 +62,17 @@ def _is_text(content: Table, column: int) -> bool:
     return column == 0 or not all(cell[:1].isdigit() or cell[:1] in "-(." for cell in cells)
 
 
-def _cell(tag: str, text: str, kind: str, words: bool, *, link: bool = False) -> str:
+def _cell(tag: str, text: str, kind: str, words: bool, *, link: bool = False, label: str | None = None) -> str:
     known = {"missing": "gap"} | {name: name for name in ("yes", "no", "close", "complete", "partial", "smoke")}
     classes = " ".join(filter(None, [kind, "words" if words else "", known.get(text, "") if tag == "td" else ""]))
     inner = f'<a href="#{escape(text)}">{escape(text)}</a>' if link else _text(text)
-    return f'<{tag} class="{classes}">{inner}</{tag}>' if classes else f"<{tag}>{inner}</{tag}>"
+    attributes = (f' class="{classes}"' if classes else "") + (f' data-label="{escape(label)}"' if label else "")
+    return f"<{tag}{attributes}>{inner}</{tag}>"
 
 
 def figure(address: str, caption: str) -> str:
-    return f'<figure><img src="{address}" alt="{escape(caption)}"><figcaption>{escape(caption)}</figcaption></figure>'
+    image = f'<div class="wide"><img src="{address}" alt="{escape(caption)}"></div>'
+    return f"<figure>{image}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
 def claims(known: Sequence[Claim]) -> str:

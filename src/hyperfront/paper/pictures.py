@@ -13,7 +13,7 @@ from matplotlib.colors import Normalize
 
 from hyperfront import metrics, plots
 from hyperfront.paper.comparisons import Side, methods_of
-from hyperfront.paper.drawing import MARK_OF, absent, methods_legend, panels, ray_colours, scatter
+from hyperfront.paper.drawing import absent, logarithmic, methods_legend, panels, ray_colours, scatter
 from hyperfront.paper.finding import Finding, Table, shown
 from hyperfront.paper.looks import evolution, same_rays
 from hyperfront.paper.workshop import Workshop
@@ -22,7 +22,8 @@ from hyperfront.plots.static import COLOURS
 
 
 def losses_and_evolution(workshop: Workshop, sides: Sequence[Side]) -> Finding:
-    """Above, the test losses of all methods (first seed); below, the validation front of PHN-EPO over epochs."""
+    """Above, the test losses of all methods (first seed), with lines for hypernetworks, that of PHN-LS dashed; below,
+    the validation front of PHN-EPO over epochs."""
     finding, rows, methods = Finding(), [], []
     with panels(2, len(sides), height=3.1) as (figure, axes):
         for (above, below), side in zip(axes.T, sides):
@@ -34,7 +35,8 @@ def losses_and_evolution(workshop: Workshop, sides: Sequence[Side]) -> Finding:
                 losses, rays = np.array(result.fronts["test"]["losses"]), result.inverse_rays().numpy()
                 methods.append(result.method)
                 if result.family == "phn":
-                    above.plot(*losses.T, color=INK, linewidth=1, marker=MARK_OF[result.method], markersize=3)
+                    line = "-" if result.method == "phn-epo" else "--"
+                    above.plot(*losses.T, color=INK, linewidth=1, linestyle=line)
                     look = same_rays(workshop, side.phn, result.method, 0, side.few(workshop))
                     rays, losses = (
                         (np.array(look["rays"]), np.array(look["losses"])) if look else (rays[:0], losses[:0])
@@ -51,6 +53,7 @@ def losses_and_evolution(workshop: Workshop, sides: Sequence[Side]) -> Finding:
                 finding.missing.append(f"{side.title}: evolution of phn-epo")
             fronts = {r.method: {"rays": r.rays, "losses": r.fronts["test"]["losses"]} for r in results}
             finding.numbers[side.title] = {"fronts": fronts, "evolution": records}
+            logarithmic(above, upwards=True)  # the ends of some methods are far out
             for each, drawn in ((above, results), (below, records)):
                 each.set(xlabel="left", ylabel="right")
                 if not drawn:

@@ -113,7 +113,7 @@ def _claims(sections: list[Section]) -> Iterator[str]:
         f"{count['close']} are close: the means are nearer to each other than their standard deviations over seeds."
     )
     rows = [(each.name, claim.text, claim.verdict, claim.numbers) for each, claim in claims]
-    yield page.table(Table("Claims", ("item", "claim", "holds", "numbers"), rows), link_first=True)
+    yield page.table(Table("Claims", ("item", "claim", "holds", "numbers"), rows), link_first=True, stacked=True)
 
 
 def _item(section: Section) -> Iterator[str]:
@@ -145,7 +145,7 @@ def _departures(sections: list[Section]) -> Iterator[str]:
     known = measured.finding.numbers.get("effects", {}) if measured.state != "smoke" else {}
     yield page.paragraph("What each does to the numbers is beside it, where it can be and was measured.")
     rows = [(name, each.paper, each.here, each.why, known.get(name, "")) for name, each in DEVIATIONS.items()]
-    yield page.table(Table("Departures", ("name", "the paper", "here", "why", "effect"), rows))
+    yield page.table(Table("Departures", ("name", "the paper", "here", "why", "effect"), rows), stacked=True)
 
 
 def _runs(results: list[Result]) -> Iterator[str]:
