@@ -34,7 +34,7 @@ class Side:
     baselines: str | None
     rays: int
     rates: str | None = None
-    """A study of some baselines with another learning rate."""
+    """A study of LS with another learning rate."""
 
     def results(self, workshop: Workshop) -> list[Result]:
         """Of the baselines, then of the hypernetworks."""
@@ -101,9 +101,11 @@ def compared(workshop: Workshop, sides: Sequence[Side], paper: Numbers) -> Findi
         wanted = methods_of(workshop, side)
         rows = [row for method in wanted for row in _rows(side, method, methods.get(method), paper[side.problem])]
         finding.missing.extend(_missing(workshop, side, methods))
+        if tuned := tuned_ls(workshop, side, methods):
+            rows.insert(1, _tuned_row(tuned))
+            finding.claims.extend(_above_tuned(side, [*methods.values()], tuned))
         finding.tables.append(Table(side.title, COLUMNS, rows))
         finding.claims.extend(claims(side, [*methods.values()]))
-        finding.claims.extend(_claims_on_rates(workshop, side, methods))
         finding.notes.extend(note for each in methods.values() for note in spent(each.results[0]))
         finding.numbers[side.title] = {name: _document(each) for name, each in methods.items()}
         finding.environments.extend(dict(result.environment) for each in methods.values() for result in each.results)
@@ -123,6 +125,9 @@ def spent(result: Result) -> list[str]:
 
 def _missing(workshop: Workshop, side: Side, methods: Mapping[str, Measured]) -> Iterator[str]:
     """Methods without results, or with too few."""
+    if side.rates:
+        count, seeds = len(workshop.results(side.rates)), workshop.study(side.rates).seeds
+        yield from missing_seeds(f"{side.title}: ls with another learning rate", count, seeds)
     for study in (workshop.study(name) for name in (side.baselines, side.phn) if name):
         for method in study.methods:
             count = len(methods[method].results) if method in methods else 0
@@ -183,27 +188,28 @@ def claims(side: Side, methods: Sequence[Measured]) -> list[Claim]:
     return found
 
 
-def _claims_on_rates(workshop: Workshop, side: Side, methods: Mapping[str, Measured]) -> list[Claim]:
-    """Hypernetworks against baselines with the better learning rate of two, by validation hypervolume."""
-    if side.rates is None:
+def tuned_ls(workshop: Workshop, side: Side, methods: Mapping[str, Measured]) -> list[Result]:
+    """LS with the better learning rate of two, by the validation hypervolume; nothing where one is missing."""
+    if side.rates is None or "ls" not in methods:
         return []
-    tried: dict[str, list[list[Result]]] = {}
-    for method in workshop.study(side.rates).methods:
-        groups = [methods[method].results if method in methods else [], workshop.results(side.rates, [method])]
-        tried[method] = [group for group in groups if group]
-    if not all(len(groups) == 2 for groups in tried.values()):
-        return []
-    chosen = {method: max(groups, key=lambda group: _mean(group, "val")) for method, groups in tried.items()}
-    best = max(chosen, key=lambda method: _mean(chosen[method], "test"))
-    volumes = [result.fronts["test"]["hypervolume"] for result in chosen[best]]
-    whose = f"{NAME_OF[best]} with {chosen[best][0].settings['lr']:g}"
-    what = (
-        f"above {' and '.join(NAME_OF[method] for method in chosen)} with the better of two learning rates, same rays"
-    )
+    other = workshop.results(side.rates, ["ls"])
+    return max(methods["ls"].results, other, key=lambda group: _mean(group, "val")) if other else []
+
+
+def _tuned_row(results: Sequence[Result]) -> tuple[str, ...]:
+    tests, rays = [result.fronts["test"] for result in results], str(len(results[0].rays))
+    volume, uniform = (spread([test[key] for test in tests]) for key in ("hypervolume", "uniformity"))
+    size = f"{results[0].parameters:,}"
+    return f"LS, tuned ({results[0].settings['lr']:g})", rays, rays, volume, "-", uniform, "-", "-", "-", "-", size
+
+
+def _above_tuned(side: Side, methods: Sequence[Measured], tuned: Sequence[Result]) -> list[Claim]:
+    volumes = [result.fronts["test"]["hypervolume"] for result in tuned]
+    whose = f"LS with {tuned[0].settings['lr']:g}"
     return [
-        above(f"{side.title}: {NAME_OF[name]} {what}", ours.volumes, volumes, whose)
-        for name, ours in methods.items()
-        if name in PHN and ours.same
+        above(f"{side.title}: {NAME_OF[ours.method]} above tuned LS on the same rays", ours.volumes, volumes, whose)
+        for ours in methods
+        if ours.method in PHN and ours.same
     ]
 
 
