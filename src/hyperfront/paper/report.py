@@ -176,8 +176,11 @@ def _environment(sections: list[Section], results: list[Result]) -> Iterator[str
         "Products with the precision “high” round their factors to TF32 on a GPU (`--tf32`). Commits of the project "
         "have their number of files; + says that something in the checkout had not been committed."
     )
-    rows = [(*where, ", ".join(f"{each} ({n})" for each, n in known.most_common())) for where, known in commits.items()]
-    yield page.table(Table("Where the results and times were made", (*columns, "commits"), rows))
+    yield page.table(Table("Where the results and times were made", columns, [*commits]), stacked=True)
+    known = (
+        f"{where[0]}: " + ", ".join(f"{c} ({n})" for c, n in each.most_common()) for where, each in commits.items()
+    )
+    yield page.folded("Commits", page.items(known))
 
 
 def _again() -> Iterator[str]:
