@@ -27,6 +27,7 @@ from hyperfront.runs import RunFolder
 
 RAYS = ((0.99, 0.01), (0.5, 0.5), (0.01, 0.99))
 STEPS, IMAGES = 32, 100
+ACCURACY = 2048
 DIGITS = (7, 3)
 """Labels of the image that is shown: as in the paper, 7 at the top left and 3 at the bottom right."""
 
@@ -81,6 +82,7 @@ def attribution(workshop: Workshop, study: str) -> Finding:
         tables=[Table(title, columns, rows)],
         figure=_figure(look),
         claims=claims,
+        notes=[f"Accuracies are of {ACCURACY:,} test images, or of all where there are fewer."],
         numbers={key: look[key] for key in ("shares", "accuracies", "mass", "labels")},
         environments=[dict(result.environment) for result in results],
     )
@@ -88,7 +90,7 @@ def attribution(workshop: Workshop, study: str) -> Finding:
 
 def _measure(model: ParetoModel, problem: Problem, run: RunFolder) -> dict[str, Any]:
     model = model.cpu().eval()
-    batch = next(iter(problem.test.source.batches(2048, torch.device("cpu"))))
+    batch = next(iter(problem.test.source.batches(ACCURACY, torch.device("cpu"))))
     images, left, right = problem.inputs(batch), batch[1], batch[2]
     wanted = ((left == DIGITS[0]) & (right == DIGITS[1])).nonzero()[:, 0]
     example = int(wanted[0]) if len(wanted) else 0
