@@ -88,6 +88,7 @@ def tune(
         **changes,
         separate={**settings.separate, **changes},
         arguments={**settings.arguments, **parse(arguments)},
+        align=False,  # as in `compare`
     )
     built = build(problem, **settings.arguments, **({} if data_dir is None else {"data_dir": data_dir}))
     plan = Plan(
