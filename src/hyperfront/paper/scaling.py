@@ -13,8 +13,9 @@ from hyperfront import metrics
 from hyperfront.experiments.result import Result
 from hyperfront.experiments.table import spread
 from hyperfront.paper.drawing import MARK_OF, NAME_OF, absent, colour_of, logarithmic, methods_legend, panels
-from hyperfront.paper.finding import Claim, Finding, Table, above, missing_seeds
+from hyperfront.paper.finding import Claim, Finding, Table, above, missing_seeds, shown
 from hyperfront.paper.workshop import Workshop
+from hyperfront.preferences import rays as laid_out
 
 
 def against_parameters(workshop: Workshop, problems: Mapping[str, Sequence[str]]) -> Finding:
@@ -29,7 +30,8 @@ def against_parameters(workshop: Workshop, problems: Mapping[str, Sequence[str]]
                 group = sorted((r for r in results if r.method == method), key=lambda r: r.parameters)
                 size, volume = zip(*[(r.parameters / 1e6, r.fronts["test"]["hypervolume"]) for r in group])
                 each.plot(size, volume, marker=MARK_OF[method], color=colour_of(method), linewidth=1.2, markersize=6)
-                rows += [_row(title, result) for result in group]
+                few = laid_out(workshop.study(studies[0]).rays, 2).double()  # those of the separate models
+                rows += [_row(title, result, few) for result in group]
                 methods.append(method)
             logarithmic(each)
             each.set(xlabel="parameters to train, millions", ylabel="test hypervolume")
@@ -39,7 +41,7 @@ def against_parameters(workshop: Workshop, problems: Mapping[str, Sequence[str]]
             finding.claims.extend(claims(title, results))
             finding.environments.extend(dict(result.environment) for result in results)
         methods_legend(figure, [*dict.fromkeys(methods)])
-    columns = ("problem", "method", "parameters", "rays", "HV", "uniformity")
+    columns = ("problem", "method", "parameters", "rays", "HV", "HV, same rays", "uniformity")
     finding.tables.append(Table("Hypervolume by the number of parameters to train", columns, rows))
     finding.figure = figure
     return finding
@@ -49,7 +51,7 @@ def _absent(workshop: Workshop, study: str) -> list[str]:
     return [m for m in workshop.study(study).methods if m not in {r.method for r in workshop.results(study)}]
 
 
-def _row(title: str, result: Result) -> tuple[str, ...]:
+def _row(title: str, result: Result, few: Tensor) -> tuple[str, ...]:
     test = result.fronts["test"]
     return (
         title,
@@ -57,6 +59,7 @@ def _row(title: str, result: Result) -> tuple[str, ...]:
         f"{result.parameters:,}",
         str(len(result.rays)),
         f"{test['hypervolume']:.3f}",
+        shown(at_rays(result, few)),
         f"{test['uniformity']:.3f}",
     )
 
