@@ -117,6 +117,22 @@ def test_a_finished_run_holds_the_aligned_model_and_can_be_resumed(tmp_path):
     torch.testing.assert_close(runs[1].front.losses, runs[0].front.losses)
 
 
+def test_callbacks_hear_of_every_turn_after_the_last_step():
+    heard = []
+
+    class Hears(hf.Callback):
+        def finished(self):
+            heard.append("finished")
+
+        def aligned(self, *, turn, turns):
+            heard.append((turn, turns))
+
+    model = hf.wrap(nn.Linear(1, 1), ["zero", "one"], hidden=4)
+    hf.fit(model, skewed(3.0), epochs=1, batch_size=8, callbacks=[Hears(), hf.Progress()], align=True)
+    turns = heard[1][1]
+    assert heard == ["finished", *((turn, turns) for turn in range(1, turns + 1))]
+
+
 @pytest.mark.parametrize(
     ("solver", "parts", "message"), [(hf.LS(), ("train", "val"), "balance of losses"), (hf.EPO(), ("train",), "no val")]
 )

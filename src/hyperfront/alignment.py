@@ -12,6 +12,8 @@ front is the same curve, on which every ray has moved to its place.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
 from hyperfront import metrics
@@ -29,18 +31,21 @@ LARGEST = 3.0
 
 
 @torch.no_grad()
-def align(model: ParetoModel, split: Split, *, batch_size: int = 1024) -> None:
+def align(
+    model: ParetoModel, split: Split, *, batch_size: int = 1024, turned: Callable[..., None] = lambda turn, turns: None
+) -> None:
     """Align the rays of ``model``, which was trained with the convention ``inverse``, on ``split`` (validation data).
 
     On a grid of rays ``c`` is found by iteration, ``c_j <- c_j + rate (ln r_j - ln d_j)``, where ``d_j ~ 1 / l_j`` is
-    the ray that was reached; of all turns each grid ray keeps the ``c`` with the best uniformity.
+    the ray that was reached; of all turns each grid ray keeps the ``c`` with the best uniformity. ``turned(turn=...,
+    turns=...)`` is called after each.
     """
     check_convention(model.record.get("convention", "inverse"))
     partitions = model.target.grid(model.m)
     rays = das_dennis(model.m, partitions).clamp_min(0.25 / partitions)  # a corner asks for the impossible
     rays = rays / rays.sum(-1, keepdim=True)
     c, best, found = torch.zeros_like(rays), torch.full((len(rays),), -torch.inf).double(), torch.zeros_like(rays)
-    for _ in range(TURNS):
+    for turn in range(1, TURNS + 1):
         model.alignment = c.to(model.alignment)
         losses = evaluate(model, split, rays, batch_size=batch_size).losses.double()
         uniformity = metrics.uniformity(losses, rays)
@@ -49,6 +54,7 @@ def align(model: ParetoModel, split: Split, *, batch_size: int = 1024) -> None:
         reached = losses.clamp_min(1e-12).reciprocal()
         c = c + RATE * (rays.log() - (reached / reached.sum(-1, keepdim=True)).log())
         c = (c - c.mean(-1, keepdim=True)).clamp(-LARGEST, LARGEST)
+        turned(turn=turn, turns=TURNS)
     model.alignment = found.to(model.alignment)
 
 

@@ -28,7 +28,10 @@ class Callback:
         """After each epoch."""
 
     def finished(self) -> None:
-        """At the end, also after an error or an interruption."""
+        """After the last step, also after an error or an interruption."""
+
+    def aligned(self, *, turn: int, turns: int) -> None:
+        """After each turn (from 1) of the alignment that may follow."""
 
 
 class Progress(Callback):
@@ -57,6 +60,15 @@ class Progress(Callback):
 
     def finished(self) -> None:
         self.bar.close()
+
+    def aligned(self, *, turn: int, turns: int) -> None:
+        from tqdm.auto import tqdm
+
+        if turn == 1:
+            self.bar = tqdm(total=turns, desc="aligning rays", unit="turn", disable=None, dynamic_ncols=True)
+        self.bar.update()
+        if turn == turns:
+            self.bar.close()
 
 
 class JsonLines(Callback):

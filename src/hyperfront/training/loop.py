@@ -12,6 +12,7 @@ import itertools
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -176,7 +177,7 @@ def fit(
         if align and criterion is None and state.position.best == 0:
             warnings.warn("no point of the validation front is below the reference: rays are not aligned", stacklevel=2)
         elif align:
-            alignment.align(model, problem.val, batch_size=batch_size)
+            alignment.align(model, problem.val, batch_size=batch_size, turned=partial(_each, callbacks, "aligned"))
             if folder:
                 model.save(folder.best)
         front = evaluate(model, problem.val, rays, batch_size=batch_size) if "val" in problem.sources else None
