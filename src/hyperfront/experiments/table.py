@@ -46,13 +46,18 @@ def summarise(results: Iterable[Result]) -> list[tuple[str, ...]]:
     """
     ordered = sorted({(_kind(r), r.seed): r for r in results}.items(), key=lambda item: item[0])
     pools = {
-        where: torch.cat([result.losses() for _, result in group])
+        where: _best(torch.cat([result.losses() for _, result in group]))
         for where, group in groupby(ordered, key=lambda item: item[0][0][:2])
     }
     return [
         _row(kind, [result for _, result in group], pools[kind[:2]])
         for kind, group in groupby(ordered, key=lambda item: item[0][0])
     ]
+
+
+def _best(pool: Tensor) -> Tensor:
+    """Its non-dominated points: all that counts of it, found once for all rows."""
+    return pool[metrics.nondominated(pool)]
 
 
 def without_scores(rows: Iterable[Sequence[str]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
