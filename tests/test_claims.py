@@ -170,7 +170,9 @@ def test_effects_have_a_row_for_each_choice_and_say_which_are_missing():
     }
     workshop = SimpleNamespace(
         results=lambda name, methods=None: known.get(name, []) if methods == ["phn-epo"] else [],
-        study=lambda name: SimpleNamespace(seeds=1, rays=5, recipe=lambda: SimpleNamespace(batch_size=1)),
+        study=lambda name: SimpleNamespace(
+            seeds=1, rays=5, methods=("phn-epo",), recipe=lambda: SimpleNamespace(batch_size=1)
+        ),
         look=lambda *given: None,
     )
     finding = effects(workshop)

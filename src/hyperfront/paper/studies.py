@@ -170,10 +170,19 @@ def _deviations() -> dict[str, Study]:
     return {
         "with-relu": Study(images, ("phn-epo",), 25, IMAGES, arguments={"relu": True}),
         "split-paper": Study(images, ("phn-epo",), 25, IMAGES, arguments={"split": "paper"}),
-        "gap-logit": Study("adult", ("phn-epo",), 153, ROWS, arguments={"gap": "logit"}, search=RATES),
+        "gap-logit": Study(
+            "adult", ("phn-epo",), 153, replace(ROWS, without=PHN), arguments={"gap": "logit"}, search=RATES
+        ),
         "rate-epo": Study(images, ("epo",), 5, IMAGES, seeds=1, changes=FASTER),
         "rate-phn": Study(images, PHN, 25, IMAGES, seeds=1, changes=FASTER),
-        "split-official": Study("nyuv2", ("phn-epo",), 25, SCENES, seeds=1, arguments={**scenes, "split": "official"}),
+        "split-official": Study(
+            "nyuv2",
+            ("phn-epo",),
+            25,
+            replace(SCENES, without=PHN),
+            seeds=1,
+            arguments={**scenes, "split": "official"},
+        ),
     }
 
 
