@@ -11,10 +11,10 @@ from pathlib import Path
 import torch
 
 from hyperfront import checkpoint
-from hyperfront.experiments.methods import Plan, check_method, family, run_method
+from hyperfront.experiments.methods import ONE_PER_RAY, Plan, check_method, family, run_method
 from hyperfront.experiments.result import Result
 from hyperfront.experiments.table import spread
-from hyperfront.experiments.timing import ONE_PER_RAY, seconds_apart
+from hyperfront.experiments.timing import seconds_apart
 from hyperfront.problem import Problem, Truth
 from hyperfront.training.record import refuse_difference
 

@@ -47,6 +47,8 @@ from hyperfront.training.record import describe
 
 EVOLUTIONARY = ("nsga3", "moead")
 PER_RAY = tuple(solver for solver in SOLVERS if solver != "hvmax")  # which makes one front of several rays
+ONE_PER_RAY = ("per-ray", "cpmtl")
+"""Families of methods that train a model for each ray."""
 NAMES = (*(f"phn-{solver}" for solver in SOLVERS), *PER_RAY, "cpmtl", *EVOLUTIONARY, "single")
 
 
@@ -75,7 +77,7 @@ class Plan:
     def settings(self, method: str) -> dict[str, Any]:
         """All settings of a method, as its results keep them."""
         own: dict[str, Any] = {"rays": [[float(f"{value:.6g}") for value in ray] for ray in self.rays.tolist()]}
-        if self.one_by_one and family(method) in ("per-ray", "cpmtl"):
+        if self.one_by_one and family(method) in ONE_PER_RAY:
             own["one_by_one"] = True  # the same models in another time
         if method == "cpmtl":
             own["expansion"] = asdict(self.expansion)

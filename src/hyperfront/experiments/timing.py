@@ -13,15 +13,13 @@ from torch import Tensor
 
 from hyperfront.baselines import fit_stacked
 from hyperfront.baselines.per_ray import with_references
-from hyperfront.experiments.methods import Plan, family, hypernetwork
+from hyperfront.experiments.methods import ONE_PER_RAY, Plan, family, hypernetwork
 from hyperfront.problem import Problem
 from hyperfront.runs import Run
 from hyperfront.solvers.names import make_solver
 
 EPOCHS = 5
 """The median of those after the first counts: in the first one, programs are made for the others."""
-ONE_PER_RAY = ("per-ray", "cpmtl")
-"""Families of methods that train a model for each ray."""
 
 
 def seconds_together(method: str, plan: Plan, problem: Problem) -> float | None:

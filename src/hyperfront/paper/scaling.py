@@ -25,12 +25,12 @@ def against_parameters(workshop: Workshop, problems: Mapping[str, Sequence[str]]
         for each, (title, studies) in zip(axes[0], problems.items()):
             results = [result for study in studies for result in workshop.results(study)]
             finding.missing.extend(f"{s}: {m}" for s in studies for m in _absent(workshop, s))
+            few = laid_out(workshop.study(studies[0]).rays, 2).double()  # those of the separate models
             each.set_title(title, fontsize=10)
             for method in dict.fromkeys(result.method for result in results):
                 group = sorted((r for r in results if r.method == method), key=lambda r: r.parameters)
                 size, volume = zip(*[(r.parameters / 1e6, r.fronts["test"]["hypervolume"]) for r in group])
                 each.plot(size, volume, marker=MARK_OF[method], color=colour_of(method), linewidth=1.2, markersize=6)
-                few = laid_out(workshop.study(studies[0]).rays, 2).double()  # those of the separate models
                 rows += [_row(title, result, few) for result in group]
                 methods.append(method)
             logarithmic(each)
