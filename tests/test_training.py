@@ -367,9 +367,9 @@ def test_how_often_one_validates_does_not_change_training_from_a_loader(generato
 
 
 def test_warm_up_and_cosine_have_the_right_learning_rates(tmp_path):
-    run = runs.run(tmp_path / "run", epochs=4, lr=1.0, warmup=8, solver=hf.LS())
+    run = runs.run(tmp_path / "run", epochs=4, lr=0.01, warmup=8, solver=hf.LS())
     rates = [record["lr"] for record in run.history]
-    assert rates[0] == pytest.approx(1.0)
+    assert rates[0] == pytest.approx(0.01)
     assert rates[-1] == pytest.approx(0.0, abs=1e-12)
     assert rates[1] > rates[2] > rates[3]
 
@@ -564,6 +564,13 @@ def test_without_a_reference_point_one_is_told_that_nothing_is_selected():
         run = hf.fit(hf.wrap(runs.Net(), ["sum", "product"], hidden=4), problem, epochs=2, batch_size=32, callbacks=[])
     assert run.history[-1]["validation"]["losses"] == run.front.losses.tolist()
     assert len(repr(run)) < 200
+
+
+def test_a_hypernetwork_that_ignores_its_ray_is_told():
+    model = hf.wrap(runs.Net(), ["sum", "product"], hidden=4)
+    nn.init.constant_(model.hypernet.second.bias, -1e6)  # no unit is positive at any ray, nor has a gradient
+    with pytest.warns(UserWarning, match="all 25 rays have the same validation losses"):
+        hf.fit(model, runs.problem(), epochs=1, batch_size=16, callbacks=[])
 
 
 def test_a_run_that_fails_in_its_first_step_does_not_keep_its_folder(tmp_path):

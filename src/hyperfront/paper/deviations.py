@@ -64,6 +64,11 @@ DEVIATIONS: dict[str, Deviation] = {
         "that split, and one of blocks of consecutive rows with gaps between them",
         "the first measures memory, the second new motion",
     ),
+    "sarcos-hidden": Deviation(
+        "SARCOS: a hidden dimension of 25 in the text, of 100 in the code",
+        "100",
+        "with 25, most of the trained hypernetworks give the same weights for every ray",
+    ),
     "sarcos-settings": Deviation(
         "SARCOS: one ray per step from Dirichlet(.2), inputs as they are, a constant learning rate",
         "the same, and the preset best: four rays per step from Dirichlet(1), standardised inputs, a cosine schedule; "
@@ -207,6 +212,15 @@ MEASURED = (
     ("splits", MNIST[0], "phn-epo", {"clean": f"{MNIST[0]}-phn", "as the paper": "split-paper"}),
     ("penalties", "adult", "phn-epo", {"probabilities": "adult-phn", "logits": "gap-logit"}),
     ("sarcos-leak", "sarcos", "phn-epo", {"as the paper": "sarcos-paper-phn", "blocks": "sarcos-blocks-phn"}),
+    *(
+        (
+            "sarcos-hidden",
+            "sarcos",
+            method,
+            {f"{NAME_OF[method]}, 100": "sarcos-paper-phn", f"{NAME_OF[method]}, 25": "sarcos-hidden-25"},
+        )
+        for method in PHN
+    ),
     *(
         ("sarcos-settings", "sarcos", method, {f"{NAME_OF[method]}, paper": paper, f"{NAME_OF[method]}, best": best})
         for paper, best, methods in (

@@ -187,20 +187,20 @@ ITEMS: dict[str, Item] = {
         "SARCOS: all methods, twenty rays for baselines, two splits, two presets",
         partial(compared, sides=MOTION, paper=numbers.TABLE_4),
         _studies(MOTION),
-        ("sarcos-rows", "sarcos-leak", "sarcos-settings", *PROTOCOL),
+        ("sarcos-rows", "sarcos-leak", "sarcos-hidden", "sarcos-settings", *PROTOCOL),
     ),
     "table-5": Item("rows of the fairness data", split_sizes, (), ("people-split",), trains=False),
     "table-6": Item(
         "hypernetworks at the rays of the baselines, all data sets",
         partial(at_same_rays, sides=SAME),
         _studies(SAME, baselines=False),
-        (*DATA, "penalties", "nyuv2", "sarcos-rows", "sarcos-leak", "log-base"),
+        (*DATA, "penalties", "nyuv2", "sarcos-rows", "sarcos-leak", "sarcos-hidden", "log-base"),
     ),
     "appendix-b2": Item(
         "rays that were never trained on, from the shifted grid (SARCOS)",
         unseen_rays,
         (),
-        ("grid", "sarcos-rows", "sarcos-leak"),
+        ("grid", "sarcos-rows", "sarcos-leak", "sarcos-hidden"),
     ),
     "deviations": Item(
         "what departing from the paper does to the numbers (not in the paper)",

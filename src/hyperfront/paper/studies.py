@@ -175,6 +175,7 @@ def _deviations() -> dict[str, Study]:
         ),
         "rate-epo": Study(images, ("epo",), 5, IMAGES, seeds=1, changes=FASTER),
         "rate-phn": Study(images, PHN, 25, IMAGES, seeds=1, changes=FASTER),
+        "sarcos-hidden-25": Study("sarcos", PHN, 100, replace(MOTION, without=PHN), changes={"hidden": 25}),
         "split-official": Study(
             "nyuv2",
             ("phn-epo",),

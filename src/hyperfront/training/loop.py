@@ -181,6 +181,12 @@ def fit(
             if folder:
                 model.save(folder.best)
         front = evaluate(model, problem.val, rays, batch_size=batch_size) if "val" in problem.sources else None
+    if front and len(rays) > 1 and (front.losses == front.losses[0]).all():
+        warnings.warn(
+            f"all {len(rays)} rays have the same validation losses: the hypernetwork came to ignore its ray; try "
+            "inputs of unit size, a larger hidden dimension, or a lower learning rate",
+            stacklevel=2,
+        )
     if folder and front:
         front.save(folder.front)
     return Run(model=model, front=front, history=history, folder=folder)
