@@ -332,7 +332,7 @@ def test_products_with_the_hessian_of_a_network_with_fused_layers_are_difference
     v /= v.norm()
     step = 1e-6
     ahead, behind = (alpha @ curvature.gradients(theta + sign * step * v) for sign in (1, -1))
-    torch.testing.assert_close(curvature.product(theta, alpha, v), (ahead - behind) / (2 * step), atol=1e-6, rtol=1e-3)
+    torch.testing.assert_close(curvature.hessian(theta, alpha)(v), (ahead - behind) / (2 * step), atol=1e-6, rtol=1e-3)
 
 
 def test_gradients_are_those_of_losses_over_all_rows_however_they_are_split():

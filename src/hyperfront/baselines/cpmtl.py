@@ -7,12 +7,13 @@ such points the derivative of that sum is zero, so its direction ``v`` satisfies
 
 and ``beta = e_j`` is the direction in which objective ``j`` changes most for its curvature: ``<g_j, v> >= 0`` where
 ``H`` is positive, so ``theta - v`` lowers it. ``H`` is never formed: MINRES (scipy) needs only its products with
-vectors, two backward passes each. The result is a set of points around every solution, and no map from rays to them.
+vectors, a backward pass through the gradient each. The result is a set of points around every solution, and no map from
+rays to them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -75,8 +76,10 @@ class Expansion:
         grads = curvature.gradients(theta)
         alpha = min_norm(inner_products(grads[:, None]))[0].to(theta)
 
+        hessian = curvature.hessian(theta, alpha)
+
         def product(v: np.ndarray) -> np.ndarray:
-            return curvature.product(theta, alpha, torch.from_numpy(np.ravel(v)).to(theta)).double().cpu().numpy()
+            return hessian(torch.from_numpy(np.ravel(v)).to(theta)).double().cpu().numpy()
 
         operator: Any = LinearOperator((len(theta), len(theta)), matvec=product, dtype=np.float64)  # pyrefly: ignore
         wanted = grads[objective].double().cpu().numpy()
@@ -137,12 +140,12 @@ class Curvature:
             output = self.model.target.call(theta, theta.new_zeros(0), self.problem.inputs(batch))
             return [measure.statistics(output, batch) for measure in self.problem.measures.values()]
 
-    def product(self, theta: Tensor, alpha: Tensor, v: Tensor) -> Tensor:
-        """``H v [n]`` on the sample of rows."""
+    def hessian(self, theta: Tensor, alpha: Tensor) -> Callable[[Tensor], Tensor]:
+        """``v -> H v [n]`` on the sample of rows; the gradient that is differentiated is taken once for all ``v``."""
         leaf = theta.detach().requires_grad_()
         with kernels.plain():  # fused operations have no second derivative
             gradient = _gradient(alpha @ torch.stack(self._losses(leaf, self.batch)), leaf, create_graph=True)
-            return _gradient(gradient @ v, leaf).detach()
+        return lambda v: _gradient(gradient @ v, leaf, retain_graph=True)
 
     def _sample(self) -> Batch:
         generator, count = torch.Generator().manual_seed(0), getattr(self.source, "rows", self.rows)
