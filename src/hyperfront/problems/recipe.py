@@ -51,9 +51,10 @@ class Recipe:
         }
 
     def for_separate_models(self) -> Recipe:
-        """The recipe for one model per ray: as many passes over the data, in batches as large as the part of a batch
-        that each ray of a step has here."""
-        return replace(self, **{"batch_size": max(1, self.batch_size // self.rays_per_step), **self.separate})
+        """The recipe for one model per ray: no hypernetwork, and as many passes over the data, in batches as large as
+        the part of a batch that each ray of a step has here."""
+        batch = max(1, self.batch_size // self.rays_per_step)
+        return replace(self, **{"batch_size": batch, "model": {}, **self.separate})
 
 
 @dataclass(frozen=True)
