@@ -8,7 +8,7 @@ times are measured in the same way (:mod:`hyperfront.experiments.timing`).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,9 +57,9 @@ def races(workshop: Workshop, panels_of: Sequence[Race]) -> Finding:
     with panels(1, len(panels_of), width=3.4) as (figure, axes):
         for each, race in zip(axes[0], panels_of):
             each.set_title(race.title, fontsize=10)
-            pool = _timed(workshop, race.pool, race.methods)
-            phn = _timed(workshop, race.phn, workshop.study(race.phn).methods)
-            finding.missing.extend(_missing(workshop, race))
+            pool, no_pool = _timed(workshop, race.pool, race.methods)
+            phn, no_phn = _timed(workshop, race.phn, workshop.study(race.phn).methods)
+            finding.missing.extend(f"{race.title}: {what}" for what in (*no_pool, *no_phn))
             points = {method: _point(*timed) for method, timed in phn.items()}
             for method, point in points.items():
                 seconds, volume = point["seconds"], point["hypervolume"]
@@ -89,22 +89,14 @@ def races(workshop: Workshop, panels_of: Sequence[Race]) -> Finding:
     return finding
 
 
-def _timed(workshop: Workshop, study: str, methods: Sequence[str]) -> dict[str, tuple[Result, dict[str, Any]]]:
-    """The first seed of methods with their times; those that have both."""
-    results = [result for result in workshop.results(study, methods) if result.seed == 0]
-    found = {result.method: (result, workshop.seconds(study, result.method)) for result in results}
-    return {method: (result, times) for method, (result, times) in found.items() if times}
-
-
-def _missing(workshop: Workshop, race: Race) -> Iterator[str]:
-    """Methods without a result of the first seed, or without their time."""
-    for study, methods in ((race.pool, race.methods), (race.phn, workshop.study(race.phn).methods)):
-        there = {result.method for result in workshop.results(study, methods) if result.seed == 0}
-        for method in methods:
-            if method not in there:
-                yield f"{race.title}: {method}"
-            elif not workshop.seconds(study, method):
-                yield f"{race.title}: {method}, its time"
+def _timed(
+    workshop: Workshop, study: str, methods: Sequence[str]
+) -> tuple[dict[str, tuple[Result, dict[str, Any]]], list[str]]:
+    """The first seed of methods with their times, where both are there; and what is missing."""
+    results = {result.method: result for result in workshop.results(study, methods) if result.seed == 0}
+    times = {method: workshop.seconds(study, method) for method in results}
+    missing = [f"{method}, its time" if method in results else method for method in methods if not times.get(method)]
+    return {method: (results[method], known) for method, known in times.items() if known}, missing
 
 
 def _curve(result: Result, times: dict[str, float]) -> list[dict[str, float]]:
