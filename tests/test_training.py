@@ -566,7 +566,7 @@ def test_without_a_reference_point_one_is_told_that_nothing_is_selected():
     assert len(repr(run)) < 200
 
 
-def test_a_hypernetwork_that_ignores_its_ray_is_told():
+def test_one_is_told_of_a_hypernetwork_that_ignores_its_ray():
     model = hf.wrap(runs.Net(), ["sum", "product"], hidden=4)
     nn.init.constant_(model.hypernet.second.bias, -1e6)  # no unit is positive at any ray, nor has a gradient
     with pytest.warns(UserWarning, match="all 25 rays have the same validation losses"):

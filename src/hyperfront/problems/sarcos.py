@@ -149,7 +149,7 @@ PAPER = Recipe(
     schedule="constant",
     evaluation_rays=100,
     validate_every=10,
-    model={"hidden": 100, "initialisation": "plain"},  # as its code; with the 25 of its text, rays have no effect
+    model={"hidden": 100, "initialisation": "plain"},  # as its code; with the 25 of its text, rays hardly matter
     arguments={"split": "paper", "inputs": "raw"},
 )
 ENTRIES: dict[str, Entry] = {

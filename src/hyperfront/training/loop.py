@@ -84,6 +84,7 @@ def fit(
     same numbers: ``"auto"``, ``"eager"``, ``"compiled"`` or ``"graph"``. ``patience`` validations without a better
     hypervolume end the run. ``criterion`` measures the validation front by something else than its hypervolume, the
     larger the better. With ``align``, rays are aligned on the validation data at the end (:func:`hyperfront.align`).
+    Where all rays end at the same losses, which can happen to hypernetworks whose units died, a warning says so.
 
     With ``deterministic``, runs with the same seed end at the same bytes on the same machine and engine: PyTorch's
     deterministic algorithms are switched on for the run, and an operation that has none is an error. Some are slower.
