@@ -67,7 +67,7 @@ DEVIATIONS: dict[str, Deviation] = {
     "sarcos-hidden": Deviation(
         "SARCOS: a hidden dimension of 25 in the text, of 100 in the code",
         "100",
-        "with 25, most of the trained hypernetworks give the same weights for every ray",
+        "with 25, four of six trained hypernetworks have the same losses at every ray",
     ),
     "sarcos-settings": Deviation(
         "SARCOS: one ray per step from Dirichlet(.2), inputs as they are, a constant learning rate",
