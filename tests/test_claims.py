@@ -161,7 +161,9 @@ def test_methods_on_toys_are_judged_by_distance_and_ray():
 @pytest.mark.parametrize(("seen", "new", "verdict"), [(0.7, 0.699, "yes"), (0.7, 0.69, "no")])
 def test_rays_that_were_never_seen_may_cost_a_percent(seen, new, verdict):
     def claim(losses: list[list[float]]):
-        return unseen.claim([{"seen": {"hypervolume": seen}, "unseen": {"hypervolume": new, "losses": losses}}])
+        return unseen.claim(
+            "SARCOS", [{"seen": {"hypervolume": seen}, "unseen": {"hypervolume": new, "losses": losses}}]
+        )
 
     assert claim([[0.1, 0.2], [0.2, 0.1]]).verdict == verdict
     assert claim([[0.1, 0.2], [0.1, 0.2]]).verdict == "no"  # of a hypernetwork that ignores its ray

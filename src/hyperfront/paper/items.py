@@ -126,7 +126,7 @@ ITEMS: dict[str, Item] = {
         "hypervolume against run time: random subsets of pools of 25, 30 and 40 models",
         partial(races, panels_of=RACES_5),
         tuple(study for race in RACES_5 for study in (race.phn, race.pool)),
-        ("time", "seeds", "composites", "penalties", "sarcos-rows", "sarcos-leak"),
+        ("time", "seeds", "tuning", "composites", "penalties", "sarcos-rows", "sarcos-leak"),
     ),
     "figure-6": Item(
         "hypervolume against parameters to train: ResNet18 from chunked hypernetworks",
@@ -194,13 +194,13 @@ ITEMS: dict[str, Item] = {
         "hypernetworks at the rays of the baselines, all data sets",
         partial(at_same_rays, sides=SAME),
         _studies(SAME, baselines=False),
-        (*DATA, "penalties", "nyuv2", "sarcos-rows", "sarcos-leak", "sarcos-hidden", "log-base"),
+        (*DATA, "penalties", "nyuv2", "sarcos-rows", "sarcos-leak", "sarcos-hidden", "tuning", "log-base"),
     ),
     "appendix-b2": Item(
         "rays that were never trained on, from the shifted grid (SARCOS)",
-        unseen_rays,
+        partial(unseen_rays, studies={side.title: side.phn for side in (MOTION[0], MOTION[2])}),
         (),
-        ("grid", "sarcos-rows", "sarcos-leak", "sarcos-hidden"),
+        ("grid", "sarcos-rows", "sarcos-leak", "sarcos-hidden", "sarcos-settings", "tuning"),
     ),
     "deviations": Item(
         "what departing from the paper does to the numbers (not in the paper)",

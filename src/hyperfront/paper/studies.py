@@ -136,11 +136,11 @@ def _tables() -> dict[str, Study]:
         studies[f"{name}-phn"] = Study(name, PHN, 153, ROWS, search=RATES)  # the paper samples 150
         studies[f"{name}-10"] = Study(name, ("ls", "pmtl", "epo", *EVOLUTIONARY), 10, ROWS, search=RATES)
     studies["adult-30"] = Study("adult", SEPARATE, 30, ROWS, seeds=1, search=RATES)
-    for split in ("paper", "blocks"):
+    for split in ("blocks", "paper"):  # rates are chosen on blocks: with the paper's rows, hypervolumes are 0 there
         where = {"split": split}
-        studies[f"sarcos-{split}-phn"] = Study("sarcos", PHN, 100, MOTION, arguments=where)
-        studies[f"sarcos-{split}-20"] = Study("sarcos", SEPARATE, 20, MOTION, arguments=where)
-    studies["sarcos-40"] = Study("sarcos", SEPARATE, 40, MOTION, seeds=1)
+        studies[f"sarcos-{split}-phn"] = Study("sarcos", PHN, 100, MOTION, arguments=where, search=RATES)
+        studies[f"sarcos-{split}-20"] = Study("sarcos", SEPARATE, 20, MOTION, arguments=where, search=RATES)
+    studies["sarcos-40"] = Study("sarcos", SEPARATE, 40, MOTION, seeds=1, search=RATES)
     quickly = replace(MOTION, without=("phn-epo", "epo"))
     studies["sarcos-best-phn"] = Study("sarcos", PHN, 100, quickly, preset="best")
     studies["sarcos-best-20"] = Study("sarcos", SEPARATE, 20, quickly, preset="best")
@@ -175,6 +175,7 @@ def _deviations() -> dict[str, Study]:
         ),
         "rate-epo": Study(images, ("epo",), 5, IMAGES, seeds=1, changes=FASTER),
         "rate-phn": Study(images, PHN, 25, IMAGES, seeds=1, changes=FASTER),
+        "sarcos-untuned": Study("sarcos", PHN, 100, replace(MOTION, without=PHN)),
         "sarcos-hidden-25": Study("sarcos", PHN, 100, replace(MOTION, without=PHN), changes={"hidden": 25}),
         "split-official": Study(
             "nyuv2",

@@ -7,7 +7,7 @@ grid and at rays of the shifted grid, which are as far from it as can be (:func:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from statistics import fmean
 from typing import Any
 
@@ -17,70 +17,79 @@ from hyperfront.experiments.table import spread
 from hyperfront.front import evaluate
 from hyperfront.paper.finding import Claim, Finding, Table, missing_seeds, shown
 from hyperfront.paper.looks import front_document
-from hyperfront.paper.numbers import UNSEEN
+from hyperfront.paper.numbers import UNSEEN, Number
 from hyperfront.paper.workshop import Workshop
 from hyperfront.preferences import FixedRays, das_dennis, shifted_grid
+from hyperfront.problems.recipe import Recipe
 from hyperfront.solvers import EPO
 from hyperfront.training import Progress, fit
 from hyperfront.training.record import describe, environment
 
-STUDY = "sarcos-paper-phn"
+METHOD = "phn-epo"
 PARTITIONS = 6
 
 
-def unseen_rays(workshop: Workshop) -> Finding:
-    """PHN-EPO trained on a grid, at seen and unseen rays."""
-    seeds = range(workshop.study(STUDY).seeds)
-    parts = [
-        workshop.part(f"studies/unseen-rays/looks/phn-epo-{seed}", lambda s=seed: _run(workshop, s)) for seed in seeds
-    ]
-    found = [part for part in parts if part and part["settings"] == _settings(workshop)]
-    missing = missing_seeds("SARCOS: phn-epo trained on a grid of rays", len(found), len(seeds))
-    if not found:
-        return Finding(missing=missing)
-    rows = []
-    for kind, said in UNSEEN.items():
-        fronts = [part[kind] for part in found]
-        rows.append(
-            (
-                f"{kind} rays",
-                str(len(fronts[0]["rays"])),
-                str(len(found)),
-                spread([front["hypervolume"] for front in fronts], digits=4),
-                shown(said.hypervolume, 4),
-                spread([front["uniformity"] for front in fronts]),
-                shown(said.uniformity),
-            )
-        )
-    columns = ("test rays", "rays", "seeds", "HV", "paper", "uniformity", "paper")
-    return Finding(
-        tables=[Table("SARCOS, trained on a Das-Dennis grid of rays", columns, rows)],
-        claims=[claim(found)],
-        notes=[
-            f"The grid has {len(das_dennis(7, PARTITIONS))} rays ({PARTITIONS} parts); the paper does not say its size."
-        ],
-        numbers={"seeds": [{k: {m: p[k][m] for m in ("hypervolume", "uniformity")} for k in UNSEEN} for p in found]},
-        environments=[part["environment"] for part in found],
-        missing=missing,
+def unseen_rays(workshop: Workshop, studies: Mapping[str, str]) -> Finding:
+    """PHN-EPO trained on a grid, at seen and unseen rays, with the settings of ``studies`` by title; the paper's
+    numbers are beside the first of them."""
+    finding, rows, said = Finding(), [], dict(UNSEEN)
+    for title, study in studies.items():
+        seeds = range(workshop.study(study).seeds)
+        parts = [
+            workshop.part(f"studies/unseen-{study}/looks/{METHOD}-{seed}", lambda n=study, s=seed: _run(workshop, n, s))
+            for seed in seeds
+        ]
+        found = [part for part in parts if part and part["settings"] == _settings(workshop, study)]
+        finding.missing.extend(missing_seeds(f"{title}: {METHOD} trained on a grid of rays", len(found), len(seeds)))
+        if found:
+            rows += [_row(title, kind, [part[kind] for part in found], said.get(kind)) for kind in UNSEEN]
+            finding.claims.append(claim(title, found))
+            measures = ("hypervolume", "uniformity")
+            finding.numbers[title] = [{k: {m: part[k][m] for m in measures} for k in UNSEEN} for part in found]
+            finding.environments.extend(part["environment"] for part in found)
+        said = {}
+    columns = ("problem", "test rays", "number", "seeds", "HV", "paper", "uniformity", "paper")
+    finding.tables.append(Table("PHN-EPO, trained on a Das-Dennis grid of rays", columns, rows))
+    finding.notes.append(
+        f"The grid has {len(das_dennis(7, PARTITIONS))} rays ({PARTITIONS} parts); the paper does not say its size."
+    )
+    return finding
+
+
+def _row(title: str, kind: str, fronts: Sequence[Mapping[str, Any]], said: Number | None) -> tuple[str, ...]:
+    return (
+        title,
+        kind,
+        str(len(fronts[0]["rays"])),
+        str(len(fronts)),
+        spread([front["hypervolume"] for front in fronts], digits=4),
+        shown(said.hypervolume if said else None, 4),
+        spread([front["uniformity"] for front in fronts]),
+        shown(said.uniformity if said else None),
     )
 
 
-def claim(parts: Sequence[Mapping[str, Any]]) -> Claim:
+def claim(title: str, parts: Sequence[Mapping[str, Any]]) -> Claim:
     """A hypernetwork that ignores its ray has the same point at all of them, and shows nothing about unseen ones."""
     seen, new = (fmean(part[kind]["hypervolume"] for part in parts) for kind in ("seen", "unseen"))
     points = min(len(set(map(tuple, part["unseen"]["losses"]))) for part in parts)
-    text = "rays that were never seen cost hardly any hypervolume (1 %)"
+    text = f"{title}: rays that were never seen cost hardly any hypervolume (1 %)"
     values = f"{new:.4f}, {seen:.4f}" + ("" if points > 1 else "; all rays have the same losses")
     return Claim(text, points > 1 and new > 0.99 * seen, values)
 
 
-def _settings(workshop: Workshop) -> dict[str, Any]:
-    return {**describe(asdict(workshop.study(STUDY).recipe())), "partitions": PARTITIONS}
+def _recipe(workshop: Workshop, study: str) -> Recipe:
+    """That of the study, without alignment, after which rays of the grid would be others to the hypernetwork."""
+    return replace(workshop.plan(workshop.study(study)).recipe_of(METHOD), align=False)
 
 
-def _run(workshop: Workshop, seed: int) -> dict[str, Any]:
-    study = workshop.study(STUDY)
-    problem, recipe = workshop.problem(study), study.recipe()
+def _settings(workshop: Workshop, study: str) -> dict[str, Any]:
+    return {**describe(asdict(_recipe(workshop, study))), "partitions": PARTITIONS}
+
+
+def _run(workshop: Workshop, name: str, seed: int) -> dict[str, Any]:
+    study, recipe = workshop.study(name), _recipe(workshop, name)
+    problem = workshop.problem(study)
     grid = das_dennis(problem.m, PARTITIONS)
     generator = torch.Generator().manual_seed(seed)
     unseen = shifted_grid(problem.m, PARTITIONS)
@@ -91,7 +100,7 @@ def _run(workshop: Workshop, seed: int) -> dict[str, Any]:
         problem,
         validation_rays=study.rays,
         seed=seed,
-        out=workshop.runs_of("unseen-rays") / f"phn-epo-{seed}",
+        out=workshop.runs_of(f"unseen-{name}") / f"{METHOD}-{seed}",
         resume=True,
         device=workshop.device_for(problem),
         callbacks=[Progress()] if workshop.progress else [],
@@ -102,4 +111,4 @@ def _run(workshop: Workshop, seed: int) -> dict[str, Any]:
         kind: front_document(evaluate(run.model, problem.test, rays[few], batch_size=recipe.batch_size))
         for kind, rays in (("seen", seen), ("unseen", unseen))
     }
-    return {**fronts, "settings": _settings(workshop), "environment": environment(run.model.device)}
+    return {**fronts, "settings": _settings(workshop, name), "environment": environment(run.model.device)}

@@ -149,7 +149,7 @@ PAPER = Recipe(
     schedule="constant",
     evaluation_rays=100,
     validate_every=10,
-    model={"hidden": 100, "initialisation": "plain"},  # as its code; with the 25 of its text, rays hardly matter
+    model={"hidden": 100, "initialisation": "plain"},  # as its code; its text says 25
     arguments={"split": "paper", "inputs": "raw"},
 )
 ENTRIES: dict[str, Entry] = {
