@@ -129,6 +129,8 @@ def test_a_population_goes_on_only_as_what_it_is(tmp_path):
     evolve("nsga3", toys.vlmop2(), few, out=tmp_path)  # finished
     with pytest.raises(HyperfrontError, match="cannot be made longer"):  # it would not be that of 3 in one go
         evolve("nsga3", toys.vlmop2(), replace(few, generations=3), out=tmp_path)
+    with pytest.raises(HyperfrontError, match="has had more"):  # nor that of one
+        evolve("nsga3", toys.vlmop2(), replace(few, generations=1), out=tmp_path)
     for name, problem, budget, seed in (
         ("moead", toys.vlmop2(), few, 0),
         ("nsga3", toys.fonseca(), few, 0),

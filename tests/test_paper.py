@@ -13,7 +13,8 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 
@@ -58,8 +59,18 @@ def test_every_table_and_figure_of_the_paper_is_an_item():
 
 
 def test_studies_are_all_used_and_no_item_needs_another():
-    used = {study for item in ITEMS.values() for study in item.studies}
-    assert used == set(STUDIES)
+    @dataclass(frozen=True, eq=False)
+    class Recording(Workshop):
+        asked: set[str] = field(default_factory=set)
+
+        def results(self, name: str, methods: Sequence[str] | None = None) -> list[Result]:
+            self.asked.add(name)
+            return super().results(name, methods)
+
+    workshop = Recording(RESULTS, "full", train=False)
+    for item in ITEMS.values():
+        item.make(workshop)
+    assert workshop.asked == set(STUDIES)
     named = {name for item in ITEMS.values() for name in item.deviations}
     assert named == set(DEVIATIONS)
 
@@ -75,7 +86,7 @@ def test_full_studies_follow_the_paper():
     assert {name: STUDIES[name].rays for name in pools} == pools
     for name, study in STUDIES.items():
         large = study.problem == "nyuv2" or study.preset.startswith("resnet18") or name in pools
-        large = large or name in ("rate-epo", "rate-phn")
+        large = large or name == "rate-phn" or name.endswith("-rate-epo")
         assert study.seeds == (1 if large or name == "fonseca-evolution" else 3), name
     assert STUDIES["fonseca-evolution"].budget.generations == 100_000
     names = ("multi-mnist-5", "adult-10", "nyuv2-5", "sarcos-paper-20")
@@ -134,11 +145,12 @@ def test_tables_have_ours_beside_the_papers(name, paper, workshop):
         rows = {row[0].lower(): row for row in table.rows}
         for method, said in paper[problem].items():
             row, number = rows[method], finding.numbers[table.title][method]
-            assert float(row[4]) == said.hypervolume
-            assert row[6] == ("-" if said.uniformity is None else f"{said.uniformity:.3f}")
-            assert row[3] == f"{number['hypervolume'][0]:.3f}"
-        assert rows["phn-epo, same rays"][1] == rows["epo"][1]
-        assert int(rows["epo"][1]) < int(rows["phn-epo"][1])
+            cells = dict(zip(table.columns[:5], row))
+            assert cells["HV"] == f"{number['hypervolume'][0]:.3f}" and cells["seeds"] == "1"
+            assert float(row[5]) == said.hypervolume
+            assert row[7] == ("-" if said.uniformity is None else f"{said.uniformity:.3f}")
+        assert rows["phn-epo, same rays"][2] == rows["epo"][2]
+        assert int(rows["epo"][2]) < int(rows["phn-epo"][2])
 
 
 def test_what_is_finished_is_not_run_again_and_gives_the_same_bytes(workshop, monkeypatch):
@@ -219,7 +231,7 @@ def test_the_report_uses_result_files_that_are_there_and_lists_what_is_missing()
     known = [Result.load(file).fronts["test"]["hypervolume"] for file in files]
     table = next(t for t in sections["table-1"].finding.tables if t.title == "Multi-MNIST")
     rows = {row[0]: row for row in table.rows}
-    assert rows["PHN-EPO"][3].startswith(f"{fmean(known):.3f}") and rows["PHN-EPO"][4] == "2.78"
+    assert rows["PHN-EPO"][4].startswith(f"{fmean(known):.3f}") and rows["PHN-EPO"][5] == "2.78"
     assert sections["table-1"].state in ("partial", "complete")
 
 
@@ -239,8 +251,8 @@ def test_what_is_missing_of_an_item_is_named(tmp_path):
     assert [text for text in section.finding.missing if text.startswith("Adult")] == [
         "Adult: ls, 1 of 3 seeds",
         "Adult: pmtl, 1 of 3 seeds",
-        "Adult: epo, its time",
         "Adult: phn-ls at the rays of the baselines",
+        "Adult: epo, its time",
     ]
 
 
@@ -324,12 +336,30 @@ def hyperfront(*words: str, folder: Path, code: int = 0) -> str:
     return printed.getvalue()
 
 
+def state_of(item: str, text: str) -> list[str]:
+    """The last two columns of an item in the list."""
+    (line,) = (line for line in text.splitlines() if line.startswith(f"{item} "))
+    return [word.strip() for word in re.split(r"\s{2,}", line.strip())[-2:]]
+
+
+def test_what_is_in_the_list_is_what_is_there_now(tmp_path):
+    """Not what was there when the item was made last."""
+    full = tmp_path / "results" / "full"
+    for name in ("problem2", "zdt2", "zdt2-sigmoid"):
+        for part in ("phn", "5"):
+            shutil.copytree(RESULTS / "full" / "studies" / f"{name}-{part}", full / "studies" / f"{name}-{part}")
+    shutil.copytree(RESULTS / "full" / "figure-8", full / "figure-8")
+    assert state_of("figure-8", hyperfront("reproduce", "--list", folder=tmp_path)) == ["done", "-"]
+    (full / "studies" / "zdt2-5" / "results" / "ls-1.json").unlink()
+    assert state_of("figure-8", hyperfront("reproduce", "--list", folder=tmp_path)) == ["1 missing", "-"]
+
+
 def test_the_commands(tmp_path):
-    assert "0 of 17" in hyperfront("reproduce", "--list", folder=tmp_path)
+    assert state_of("figure-8", hyperfront("reproduce", "--list", folder=tmp_path)) == ["-", "-"]
     text = hyperfront("reproduce", "Figure 12", "figure-2", folder=tmp_path)
     assert "HV" not in text and "31,910" in text
     assert (tmp_path / "results" / "smoke" / "figure-12" / "figure.png").exists()
-    assert "done" in hyperfront("reproduce", "--list", folder=tmp_path)
+    assert state_of("figure-12", hyperfront("reproduce", "--list", folder=tmp_path)) == ["done", "done"]
     hyperfront("report", "--out", "page.html", folder=tmp_path)
     assert "Learning the Pareto front" in (tmp_path / "page.html").read_text()
     shutil.rmtree(tmp_path / "results")
@@ -383,6 +413,38 @@ def test_settings_are_chosen_for_each_method_once(tmp_path, monkeypatch):
     assert rate_of == {"phn-epo": 1e-2, "epo": 1e-2}
     tuned = json.loads((tmp_path / "results" / "full" / "tuned" / "zdt1-epo.json").read_text())
     assert tuned["settings"] == {"lr": 1e-2} and sum(tuned["trials"].values()) == 2
-    monkeypatch.setattr("hyperfront.paper.workshop.tune", None)
-    (tmp_path / "results" / "full" / "studies" / "tuned" / "results" / "epo-0.json").unlink()
-    assert len(workshop.results("tuned")) == 2
+    with monkeypatch.context() as patch:
+        patch.setattr("hyperfront.paper.workshop.tune", None)
+        (tmp_path / "results" / "full" / "studies" / "tuned" / "results" / "epo-0.json").unlink()
+        assert len(workshop.results("tuned")) == 2
+    for changed in (replace(study, search={"lr": [1e-3]}), replace(study, changes={**few, "epochs": 3})):
+        monkeypatch.setitem(STUDIES, "tuned", changed)
+        assert replace(workshop, train=False).tuned(changed, "epo") is None
+        other = replace(workshop, runs=tmp_path / f"runs-{len(changed.search['lr'])}")
+        assert other.tuned(changed, "epo") == {"lr": changed.search["lr"][-1]}
+
+
+def test_times_are_measured_again_with_other_settings_and_looks_on_another_model(tmp_path, monkeypatch):
+    study = Study("zdt1", ("phn-epo",), 3, TOY, seeds=1, preset="best", changes={"epochs": 1, "rays_per_step": 2})
+    monkeypatch.setitem(STUDIES, "toy", study)
+    workshop = Workshop(tmp_path / "results", "full", runs=tmp_path / "runs")
+    calls = []
+
+    def seconds() -> dict:
+        monkeypatch.setattr(
+            "hyperfront.paper.workshop.seconds_together", lambda *given: calls.append(given) or float(len(calls))
+        )
+        return workshop.seconds("toy", "phn-epo")
+
+    def look() -> int:
+        return workshop.look("toy", "phn-epo", 0, "sum", lambda model, problem, run: calls.append("look") or len(calls))
+
+    workshop.results("toy")
+    assert [seconds()["training"] for _ in range(2)] == [1.0, 1.0] and (look(), look()) == (2, 2)
+    monkeypatch.setitem(STUDIES, "toy", replace(study, changes={"epochs": 2, "rays_per_step": 2}))
+    assert replace(workshop, train=False).seconds("toy", "phn-epo") is None
+    assert seconds()["training"] == 3.0
+    shutil.rmtree(tmp_path / "runs")
+    shutil.rmtree(workshop.folder("toy") / "results")
+    workshop.results("toy")
+    assert look() == 4

@@ -38,7 +38,8 @@ BLOCK = 1000
 
 @dataclass(frozen=True)
 class Budget:
-    """What an evolutionary algorithm may spend: ``generations`` times ``population`` evaluations of ``rows`` rows."""
+    """What an evolutionary algorithm may spend: ``generations`` times at most ``population`` evaluations of ``rows``
+    rows."""
 
     generations: int = 1000
     population: int = 100
@@ -46,6 +47,14 @@ class Budget:
 
     def __post_init__(self) -> None:
         at_least(self, generations=1, population=2, rows=1)
+
+    def individuals(self, m: int) -> int:
+        """The population for ``m`` objectives: one individual for each direction of a grid.
+
+        >>> Budget(population=100).individuals(2), Budget(population=100).individuals(3)
+        (100, 91)
+        """
+        return len(_directions(m, self.population))
 
 
 @dataclass(frozen=True)
@@ -69,7 +78,7 @@ def evolve(
     """Run ``"nsga3"`` or ``"moead"``; with ``out`` the population is kept there after every block, where a later call
     goes on."""
     file = None if out is None else Path(out) / "population.safetensors"
-    theta, done, spent = starts(problem, _population(problem.m, budget), seed), 0, 0.0
+    theta, done, spent = starts(problem, budget.individuals(problem.m), seed), 0, 0.0
     limit = _limit(problem, theta)
     kind = {"method": name, "seed": seed, "population": len(theta), "rows": budget.rows, **(problem.identity or {})}
     if file is not None and file.exists():
@@ -77,6 +86,13 @@ def evolve(
         what = "the folder holds a population of something else"
         refuse_difference(document.get("of", {}), kind, what=what, fix="the same settings, or another folder")
         theta, done, spent = tensors["theta"], document["generations"], document["seconds"]
+        if done > budget.generations:
+            raise HyperfrontError(
+                "the folder holds a population that has had more",
+                got=f"{done:,} generations in {out}",
+                expected=f"{budget.generations:,} at most",
+                fix="another folder",
+            )
         if done < budget.generations and done % BLOCK:
             raise HyperfrontError(
                 "a run that ended within a block of generations cannot be made longer",
@@ -107,10 +123,6 @@ def along_rays(problem: Problem, theta: Tensor, rays: Tensor, *, device: str | t
     losses = evaluate(model, problem.val, laid_out(len(theta), problem.m)).losses
     good = metrics.nondominated(losses).nonzero()[:, 0]
     return theta[good[metrics.uniformity(losses[good], rays[:, None]).argmax(-1)]]
-
-
-def _population(m: int, budget: Budget) -> int:
-    return len(_directions(m, budget.population))
 
 
 def _directions(m: int, population: int) -> Tensor:

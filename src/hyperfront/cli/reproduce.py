@@ -9,7 +9,6 @@ import torch
 import tyro
 from rich.table import Table
 
-from hyperfront import checkpoint
 from hyperfront.cli.arguments import DataFolder, Device, Tf32, choose_device, set_tf32
 from hyperfront.cli.output import console, show_table
 from hyperfront.errors import HyperfrontError
@@ -104,19 +103,17 @@ def _list(out: Path) -> None:
     for name in ("item", "what it shows", "full", "smoke"):
         table.add_column(name, no_wrap=name != "what it shows")
     for name, item in ITEMS.items():
-        table.add_row(name, item.what, *(_state(name, item, workshop) for workshop in workshops))
+        table.add_row(name, item.what, *(_state(item, workshop) for workshop in workshops))
     console.print(table)
     console.print(
-        f"\nof the runs that each item looks at, how many have a result in {out}; `hyperfront reproduce ITEM --preset "
-        "smoke|full` makes the others, and measures times",
+        f"\nwhat is there of each item in {out}, and how many parts of it are missing; `hyperfront reproduce ITEM "
+        "--preset smoke|full` makes them",
         style="dim",
     )
 
 
-def _state(name: str, item: Any, workshop: Any) -> str:
-    file = workshop.out / workshop.preset / name / "data.json"
-    if file.exists() and not checkpoint.read_json(file)["missing"]:
-        return "done"
-    counts = [workshop.finished(study) for study in item.studies]
-    done, total = (sum(column) for column in zip(*counts)) if counts else (0, 0)
-    return f"{done} of {total}" if counts else "-"
+def _state(item: Any, workshop: Any) -> str:
+    finding = item.make(workshop)
+    if finding.empty:
+        return "-"
+    return f"{len(finding.missing)} missing" if finding.missing else "done"

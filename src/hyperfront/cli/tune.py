@@ -45,7 +45,7 @@ def tune(
     search: Annotated[
         tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUES ...", help=_SEARCH, help_behavior_hint="")
     ] = (),
-    trials: Annotated[int, tyro.conf.arg(metavar="N")] = 20,
+    trials: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="")] = None,
     rays: Annotated[int, tyro.conf.arg(metavar="N")] = 5,
     preset: Preset = None,
     arguments: Arguments = (),
@@ -70,7 +70,7 @@ def tune(
 
     Args:
         method: phn-SOLVER or SOLVER, such as phn-epo, ls or pmtl; cpmtl takes what was found for ls.
-        trials: Trials in all, with those that were pruned and those of earlier calls.
+        trials: Trials in all, with those that were pruned and those of earlier calls; by default 20, or the whole grid.
         rays: Rays at which the hypervolume is measured, or that PMTL divides the loss space by.
         arguments: Arguments of the problem, such as variables=2 or rows=2000.
         epochs: Passes over the data.
@@ -102,7 +102,8 @@ def tune(
     if storage is None:
         folder.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
-    console.print(f"[bold]{method}[/bold] on [bold]{problem}[/bold], preset {preset}, {trials} trials; {folder}")
+    count = "" if trials is None else f", {trials} trials"
+    console.print(f"[bold]{method}[/bold] on [bold]{problem}[/bold], preset {preset}{count}; {folder}")
     try:
         found = run_trials(
             built,

@@ -39,6 +39,8 @@ HEARTBEAT = 60
 Space = Mapping[str, Sequence[Any]]
 """Settings by name: a tuple (low, high), searched on a logarithmic scale, or a list of values."""
 LEARNING_RATE: Space = {"lr": (1e-4, 1e-2)}
+TRIALS = 20
+"""Of a search that is not a grid."""
 
 
 @dataclass(frozen=True)
@@ -76,13 +78,14 @@ def tune(
     plan: Plan,
     *,
     space: Space = LEARNING_RATE,
-    trials: int = 20,
+    trials: int | None = None,
     storage: str,
     seed: int = 0,
     callbacks: Sequence[Callback] = (),
     notify: Callable[[Any, Any], None] = lambda study, trial: None,
 ) -> Tuned:
-    """Run trials until the study in ``storage`` has ``trials`` that ended, and return the best.
+    """Run trials until the study in ``storage`` has ``trials`` that ended, and return the best. Without a number, as
+    many as a grid has, or :data:`TRIALS`.
 
     ``callbacks`` are those of every training run; ``notify(study, trial)`` is called after each trial.
     """
@@ -102,8 +105,8 @@ def tune(
             raise HyperfrontError(f"{name} is a number", got=", ".join(map(str, values)), expected="numbers")
     if problem.reference is None:
         raise ProblemError("tuning measures hypervolumes, which need a reference point")
-    if _is_grid(space):
-        trials = min(trials, math.prod(map(len, space.values())))
+    whole = math.prod(map(len, space.values())) if _is_grid(space) else math.inf
+    trials = int(min((whole if _is_grid(space) else TRIALS) if trials is None else trials, whole))
     many = kind == "per-ray"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)

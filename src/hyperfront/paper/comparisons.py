@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from hyperfront.baselines import Budget
 from hyperfront.experiments.methods import EVOLUTIONARY
 from hyperfront.experiments.result import Result
 from hyperfront.experiments.table import spread
@@ -19,7 +20,7 @@ from hyperfront.paper.workshop import Workshop
 from hyperfront.problems.toys import ENTRIES as TOYS
 
 COLUMNS = (
-    "method", "rays", "points", "HV", "paper", "uniformity", "paper", "seconds", "one by one", "paper, min",
+    "method", "seeds", "rays", "points", "HV", "paper", "uniformity", "paper", "seconds", "one by one", "paper, min",
     "parameters",
 )  # fmt: skip
 
@@ -33,8 +34,8 @@ class Side:
     phn: str
     baselines: str | None
     rays: int
-    rates: str | None = None
-    """A study of LS with another learning rate."""
+    rates: tuple[str, ...] = ()
+    """Studies of baselines with another learning rate."""
 
     def results(self, workshop: Workshop) -> list[Result]:
         """Of the baselines, then of the hypernetworks."""
@@ -57,6 +58,8 @@ class Measured:
     results: list[Result]
     same: list[dict[str, Any]]
     times: dict[str, Any]
+    tuned: bool = False
+    """Whether its learning rate is the better of two."""
 
     @property
     def volumes(self) -> list[float]:
@@ -66,9 +69,11 @@ class Measured:
 
     @property
     def name(self) -> str:
-        """With the number of points, where those are not one for each ray."""
-        points = len(self.results[0].fronts["test"]["losses"])
-        return NAME_OF[self.method] + (f" ({points} points)" if points != len(self.results[0].rays) else "")
+        """With the learning rate that was chosen, and the number of points, where those are not one for each ray."""
+        first = self.results[0]
+        points = len(first.fronts["test"]["losses"])
+        rate = f", tuned ({first.settings['lr']:g})" if self.tuned else ""
+        return NAME_OF[self.method] + rate + (f" ({points} points)" if points != len(first.rays) else "")
 
 
 def measured(workshop: Workshop, side: Side) -> list[Measured]:
@@ -94,48 +99,54 @@ def methods_of(workshop: Workshop, side: Side) -> list[str]:
 
 
 def compared(workshop: Workshop, sides: Sequence[Side], paper: Numbers) -> Finding:
-    """A table for each problem, and whether hypernetworks are above the baselines there."""
+    """A table for each problem, and whether hypernetworks are above the baselines there, once all of them are there."""
     finding = Finding()
     for side in sides:
         methods = {each.method: each for each in measured(workshop, side)}
-        wanted = methods_of(workshop, side)
-        rows = [row for method in wanted for row in _rows(side, method, methods.get(method), paper[side.problem])]
-        finding.missing.extend(_missing(workshop, side, methods))
-        if tuned := tuned_ls(workshop, side, methods):
-            rows.insert(1, _tuned_row(tuned))
-            finding.claims.extend(_above_tuned(side, [*methods.values()], tuned))
+        tuned = {each.method: each for each in better_rates(workshop, side, methods)}
+        rows = []
+        for method in methods_of(workshop, side):
+            rows += _rows(side, method, methods.get(method), paper[side.problem])
+            rows += [_tuned_row(tuned[method])] if method in tuned else []
+        missing = [*_missing(workshop, side, methods)]
+        finding.missing.extend([*missing, *_untimed(side, methods)])
         finding.tables.append(Table(side.title, COLUMNS, rows))
-        finding.claims.extend(claims(side, [*methods.values()]))
+        if not missing:
+            finding.claims.extend(claims(side, [*methods.values(), *tuned.values()]))
         finding.notes.extend(note for each in methods.values() for note in spent(each.results[0]))
-        finding.numbers[side.title] = {name: _document(each) for name, each in methods.items()}
-        finding.environments.extend(dict(result.environment) for each in methods.values() for result in each.results)
+        found = methods | {each.name: each for each in tuned.values()}
+        finding.numbers[side.title] = {name: _document(each) for name, each in found.items()}
+        finding.environments.extend(dict(result.environment) for each in found.values() for result in each.results)
         finding.timed.extend(e for each in methods.values() if (e := each.times.get("environment")))
     return finding
 
 
 def spent(result: Result) -> list[str]:
     """The budget of an evolutionary algorithm, in words."""
-    budget = result.settings.get("budget")
-    if budget is None:
+    if "budget" not in result.settings:
         return []
-    size = f"{budget['generations']:,} generations of {budget['population']} individuals"
-    where = "" if result.problem in TOYS else f", on {budget['rows']:,} training rows"
+    budget = Budget(**result.settings["budget"])
+    size = f"{budget.generations:,} generations of {budget.individuals(len(result.reference))} individuals"
+    where = "" if result.problem in TOYS else f", on {budget.rows:,} training rows"
     return [f"{result.problem}, {NAME_OF[result.method]}: {size}{where}."]
 
 
 def _missing(workshop: Workshop, side: Side, methods: Mapping[str, Measured]) -> Iterator[str]:
     """Methods without results, or with too few."""
-    if side.rates:
-        count, seeds = len(workshop.results(side.rates)), workshop.study(side.rates).seeds
-        yield from missing_seeds(f"{side.title}: ls with another learning rate", count, seeds)
+    for name in side.rates:
+        for method in workshop.study(name).methods:
+            count, seeds = len(workshop.results(name, [method])), workshop.study(name).seeds
+            yield from missing_seeds(f"{side.title}: {method} with another learning rate", count, seeds)
     for study in (workshop.study(name) for name in (side.baselines, side.phn) if name):
         for method in study.methods:
             count = len(methods[method].results) if method in methods else 0
             yield from missing_seeds(f"{side.title}: {method}", count, study.seeds)
             if count == study.seeds and method.startswith("phn-") and len(methods[method].same) < count:
                 yield f"{side.title}: {method} at the rays of the baselines"
-            if count and not methods[method].times:
-                yield f"{side.title}: {method}, its time"
+
+
+def _untimed(side: Side, methods: Mapping[str, Measured]) -> Iterator[str]:
+    return (f"{side.title}: {name}, its time" for name, method in methods.items() if not method.times)
 
 
 def _rows(side: Side, method: str, found: Measured | None, paper: Mapping[str, Number]) -> list[tuple[str, ...]]:
@@ -145,11 +156,12 @@ def _rows(side: Side, method: str, found: Measured | None, paper: Mapping[str, N
     number = shown(said.hypervolume if said else None, digits), shown(said.uniformity if said else None)
     minutes = shown(MINUTES.get(side.problem, {}).get(method), 1)
     if found is None:
-        return [(name, "", "", "missing", number[0], "", number[1], "", "", minutes, "")]
+        return [(name, "", "", "", "missing", number[0], "", number[1], "", "", minutes, "")]
     tests = [result.fronts["test"] for result in found.results]
     rows: list[tuple[str, ...]] = [
         (
             name,
+            str(len(tests)),
             str(len(found.results[0].rays) or "-"),
             str(len(tests[0]["losses"])),
             spread([test["hypervolume"] for test in tests]),
@@ -166,7 +178,7 @@ def _rows(side: Side, method: str, found: Measured | None, paper: Mapping[str, N
         same, rays = TABLE_6[side.problem][method], str(len(found.same[0]["rays"]))
         volume, uniform = (spread([front[key] for front in found.same]) for key in ("hypervolume", "uniformity"))
         numbers = volume, shown(same.hypervolume), uniform, shown(same.uniformity)
-        rows.append((f"{name}, same rays", rays, rays, *numbers, *("" for _ in COLUMNS[7:])))
+        rows.append((f"{name}, same rays", str(len(found.same)), rays, rays, *numbers, *("" for _ in COLUMNS[8:])))
     return rows
 
 
@@ -188,29 +200,22 @@ def claims(side: Side, methods: Sequence[Measured]) -> list[Claim]:
     return found
 
 
-def tuned_ls(workshop: Workshop, side: Side, methods: Mapping[str, Measured]) -> list[Result]:
-    """LS with the better learning rate of two, by the validation hypervolume; nothing where one is missing."""
-    if side.rates is None or "ls" not in methods:
-        return []
-    other = workshop.results(side.rates, ["ls"])
-    return max(methods["ls"].results, other, key=lambda group: _mean(group, "val")) if other else []
+def better_rates(workshop: Workshop, side: Side, methods: Mapping[str, Measured]) -> list[Measured]:
+    """Baselines with the better learning rate of two, by the validation hypervolume, where there are both."""
+    found = []
+    for name in side.rates:
+        for method in (each for each in workshop.study(name).methods if each in methods):
+            if other := workshop.results(name, [method]):
+                better = max(methods[method].results, other, key=lambda group: _mean(group, "val"))
+                found.append(Measured(method, better, [], {}, tuned=True))
+    return found
 
 
-def _tuned_row(results: Sequence[Result]) -> tuple[str, ...]:
-    tests, rays = [result.fronts["test"] for result in results], str(len(results[0].rays))
+def _tuned_row(method: Measured) -> tuple[str, ...]:
+    tests, rays = [result.fronts["test"] for result in method.results], str(len(method.results[0].rays))
     volume, uniform = (spread([test[key] for test in tests]) for key in ("hypervolume", "uniformity"))
-    size = f"{results[0].parameters:,}"
-    return f"LS, tuned ({results[0].settings['lr']:g})", rays, rays, volume, "-", uniform, "-", "-", "-", "-", size
-
-
-def _above_tuned(side: Side, methods: Sequence[Measured], tuned: Sequence[Result]) -> list[Claim]:
-    volumes = [result.fronts["test"]["hypervolume"] for result in tuned]
-    whose = f"LS with {tuned[0].settings['lr']:g}"
-    return [
-        above(f"{side.title}: {NAME_OF[ours.method]} above tuned LS on the same rays", ours.volumes, volumes, whose)
-        for ours in methods
-        if ours.method in PHN and ours.same
-    ]
+    size = f"{method.results[0].parameters:,}"
+    return method.name, str(len(tests)), rays, rays, volume, "-", uniform, "-", "-", "-", "-", size
 
 
 def _mean(results: Sequence[Result], split: str) -> float:

@@ -14,7 +14,7 @@ from hyperfront.errors import unknown_name
 from hyperfront.paper import numbers
 from hyperfront.paper.attribution import attribution
 from hyperfront.paper.comparisons import Side, at_same_rays, compared
-from hyperfront.paper.deviations import MEASURED, effects
+from hyperfront.paper.deviations import effects
 from hyperfront.paper.finding import Finding
 from hyperfront.paper.pictures import losses_and_evolution, trade_offs
 from hyperfront.paper.plain import architecture, illustration, split_sizes
@@ -34,8 +34,6 @@ class Item:
     what: str
     """What it shows, in our words."""
     make: Callable[[Workshop], Finding]
-    studies: tuple[str, ...] = ()
-    """What it trains."""
     deviations: tuple[str, ...] = ()
     """Names in :data:`hyperfront.paper.deviations.DEVIATIONS`."""
     trains: bool = True
@@ -50,7 +48,9 @@ TITLES = {
     "default": "Default",
     "bank": "Bank",
 }
-IMAGES = tuple(Side(TITLES[name], name, f"{name}-phn", f"{name}-5", 5, f"{name}-rate") for name in MNIST)
+IMAGES = tuple(
+    Side(TITLES[name], name, f"{name}-phn", f"{name}-5", 5, (f"{name}-rate", f"{name}-rate-epo")) for name in MNIST
+)
 FAIRNESS = tuple(Side(TITLES[name], name, f"{name}-phn", f"{name}-10", 10) for name in PEOPLE)
 SCENES = (
     Side("NYUv2, 144 x 192", "nyuv2", "nyuv2-phn", "nyuv2-5", 5),
@@ -75,13 +75,13 @@ TOY_8 = tuple(
     for name in ("problem2", "zdt2", "zdt2-sigmoid")
 )
 RACES_5 = (
-    Race("Multi-(Fashion+MNIST)", "multi-fashion-mnist-phn", "multi-fashion-mnist-25"),
+    Race("Multi-(Fashion+MNIST)", "multi-fashion-mnist-phn", "multi-fashion-mnist-25", rate="multi-fashion-mnist-rate"),
     Race("Adult", "adult-phn", "adult-30"),
     Race("SARCOS", "sarcos-paper-phn", "sarcos-40"),
 )
 RACES_11 = (
-    Race("Multi-Fashion", "multi-fashion-phn", "multi-fashion-25"),
-    Race("Multi-MNIST", "multi-mnist-phn", "multi-mnist-25"),
+    Race("Multi-Fashion", "multi-fashion-phn", "multi-fashion-25", rate="multi-fashion-rate"),
+    Race("Multi-MNIST", "multi-mnist-phn", "multi-mnist-25", rate="multi-mnist-rate"),
     Race("NYUv2, 144 x 192", "nyuv2-phn", "nyuv2-5", ("ls",)),
 )
 SIZES = {TITLES[name]: (f"{name}-resnet18-5", *(f"{name}-resnet18-{size}" for size in RESNET)) for name in MNIST}
@@ -90,122 +90,95 @@ SETTINGS: dict[str, dict[float, str]] = {
     "alpha": {alpha: BASE if alpha == 0.2 else f"alpha-{alpha}" for alpha in ALPHAS},
     "hidden dimension": {width: BASE if width == 100 else f"width-{width}" for width in WIDTHS},
 }
-
-
-def _studies(sides: tuple[Side, ...], *, baselines: bool = True) -> tuple[str, ...]:
-    return tuple(name for side in sides for name in (side.phn, side.baselines if baselines else None) if name)
-
-
-def _of(rows: tuple) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(study for row in rows for study, _ in row))
-
-
 DATA = ("composites", "splits", "relu")
 PROTOCOL = ("rays", "log-base", "tuning", "time", "gram", "precision", "seeds")
 ITEMS: dict[str, Item] = {
     "figure-1": Item(
         "Fonseca's problem: PHN, EPO, PMTL, NSGA-III and LS, each on its rays",
         partial(known_fronts, rows=(TOY_1,)),
-        _of((TOY_1,)),
         ("generations",),
     ),
     "figure-2": Item("the architecture, drawn from model.summary()", architecture, trains=False),
     "figure-3": Item(
         "test losses of all methods on three Multi-MNIST sets, and the front of PHN-EPO over epochs",
         partial(losses_and_evolution, sides=IMAGES),
-        _studies(IMAGES),
         DATA,
     ),
     "figure-4": Item(
         "accuracy against fairness: the losses of every point of PHN-EPO on three data sets",
         partial(trade_offs, studies=tuple(f"{name}-phn" for name in PEOPLE)),
-        tuple(f"{name}-phn" for name in PEOPLE),
         ("penalties", "people-split", "people-rays"),
     ),
     "figure-5": Item(
         "hypervolume against run time: random subsets of pools of 25, 30 and 40 models",
         partial(races, panels_of=RACES_5),
-        tuple(study for race in RACES_5 for study in (race.phn, race.pool)),
         ("time", "seeds", "tuning", "composites", "penalties", "sarcos-rows", "sarcos-leak"),
     ),
     "figure-6": Item(
         "hypervolume against parameters to train: ResNet18 from chunked hypernetworks",
         partial(against_parameters, problems=SIZES),
-        tuple(study for studies in SIZES.values() for study in studies),
         ("resnet", "batchnorm", "seeds", "composites", "splits"),
     ),
     "figure-7": Item(
         "Fonseca's problem: MOEA/D and MGDA",
         partial(known_fronts, rows=(TOY_7,)),
-        _of((TOY_7,)),
         ("generations",),
     ),
     "figure-8": Item(
         "Problem 2 and ZDT2, this also in the box of a sigmoid: PHN, EPO and LS",
         partial(known_fronts, rows=TOY_8),
-        _of(TOY_8),
         ("toys", "bounds"),
     ),
     "figure-9": Item(
         "which pixels speak for which class, by ray (Multi-MNIST)",
         partial(attribution, study="multi-mnist-phn"),
-        ("multi-mnist-phn",),
         ("attribution", "composites"),
     ),
     "figure-10": Item(
         "hypervolume by Dirichlet's alpha and by hidden dimension",
         partial(against_settings, settings=SETTINGS),
-        tuple(dict.fromkeys(study for studies in SETTINGS.values() for study in studies.values())),
         ("settings", *DATA),
     ),
     "figure-11": Item(
         "hypervolume against run time, continued: two Multi-MNIST sets, and NYUv2 without EPO",
         partial(races, panels_of=RACES_11),
-        tuple(study for race in RACES_11 for study in (race.phn, race.pool)),
-        ("time", "seeds", "pool", "composites", "nyuv2"),
+        ("time", "seeds", "tuning", "pool", "composites", "nyuv2"),
     ),
     "figure-12": Item("what the hypervolume measures", illustration, trains=False),
     "table-1": Item(
         "three Multi-MNIST sets: all methods, five rays for baselines",
         partial(compared, sides=IMAGES, paper=numbers.TABLE_1),
-        (*_studies(IMAGES), *(f"{name}-rate" for name in MNIST)),
         (*DATA, "pmtl", "cpmtl", *PROTOCOL),
     ),
     "table-2": Item(
         "three fairness sets: all methods, ten rays for baselines",
         partial(compared, sides=FAIRNESS, paper=numbers.TABLE_2),
-        _studies(FAIRNESS),
         ("penalties", "people-split", "people-rays", "pmtl", "generations", *PROTOCOL),
     ),
     "table-3": Item(
         "NYUv2: all methods, five rays for baselines",
         partial(compared, sides=SCENES, paper=numbers.TABLE_3),
-        _studies(SCENES),
         ("nyuv2", "nyuv2-split", "pmtl", "cpmtl", *PROTOCOL),
     ),
     "table-4": Item(
         "SARCOS: all methods, twenty rays for baselines, two splits, two presets",
         partial(compared, sides=MOTION, paper=numbers.TABLE_4),
-        _studies(MOTION),
         ("sarcos-rows", "sarcos-leak", "sarcos-hidden", "sarcos-settings", *PROTOCOL),
     ),
-    "table-5": Item("rows of the fairness data", split_sizes, (), ("people-split",), trains=False),
+    "table-5": Item("rows of the fairness data", split_sizes, ("people-split",), trains=False),
     "table-6": Item(
         "hypernetworks at the rays of the baselines, all data sets",
         partial(at_same_rays, sides=SAME),
-        _studies(SAME, baselines=False),
         (*DATA, "penalties", "nyuv2", "sarcos-rows", "sarcos-leak", "sarcos-hidden", "tuning", "log-base"),
     ),
     "appendix-b2": Item(
         "rays that were never trained on, from the shifted grid (SARCOS)",
         partial(unseen_rays, studies={side.title: side.phn for side in (MOTION[0], MOTION[2])}),
-        (),
         ("grid", "sarcos-rows", "sarcos-leak", "sarcos-hidden", "sarcos-settings", "tuning"),
     ),
     "deviations": Item(
         "what departing from the paper does to the numbers (not in the paper)",
         effects,
-        tuple(dict.fromkeys(study for *_, studies in MEASURED for study in studies.values())),
     ),
 }
 

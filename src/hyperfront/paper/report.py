@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
@@ -130,14 +129,9 @@ def _item(section: Section) -> Iterator[str]:
     if finding.missing:
         yield page.folded(f"{len(finding.missing)} missing", page.items(finding.missing))
     if section.item.deviations:
-        known = [(name, DEVIATIONS[name]) for name in section.item.deviations]
-        yield page.folded("What differs from the paper", page.items([_words(*each) for each in known]))
+        known = [f"{name}. {DEVIATIONS[name]}" for name in section.item.deviations]
+        yield page.folded("What differs from the paper", page.items(known))
     yield page.command(command(section.name, "full", finding))
-
-
-def _words(name: str, deviation: Any) -> str:
-    why = f" Why: {deviation.why}." if deviation.why else ""
-    return f"{name}. The paper: {deviation.paper}. Here: {deviation.here}.{why}"
 
 
 def _departures(sections: list[Section]) -> Iterator[str]:
@@ -153,7 +147,7 @@ def _runs(results: list[Result]) -> Iterator[str]:
         yield page.paragraph("No result files.")
         return
     yield page.paragraph(
-        "What the items above are made from, and files of `hyperfront train --result`, which have presets of our own. "
+        "Every file of the folder: what the items above are made from, and what `hyperfront train --result` wrote. "
         "“Of attainable” compares the uniformity with the best that a non-dominated point of any run has at the same "
         "ray. Scores are in the table of `hyperfront results --markdown`."
     )

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hyperfront import checkpoint, plots
-from hyperfront.paper.deviations import DEVIATIONS, Deviation
+from hyperfront.paper.deviations import DEVIATIONS
 from hyperfront.paper.finding import Finding
 from hyperfront.paper.items import Item
 from hyperfront.paper.workshop import Workshop
@@ -51,17 +51,10 @@ def command(name: str, preset: str, finding: Finding, seeds: int | None = None) 
     return f"hyperfront reproduce {name} --preset {preset}{some}{' --tf32' if rounded else ''}"
 
 
-def deviations_of(item: Item) -> dict[str, Deviation]:
-    return {name: DEVIATIONS[name] for name in item.deviations}
-
-
 def differences(item: Item) -> str:
     """The departures from the paper that concern an item, as a list."""
-    lines = [
-        f"- **{name}**: the paper: {each.paper}. Here: {each.here}." + (f" Why: {each.why}." if each.why else "")
-        for name, each in deviations_of(item).items()
-    ]
-    return ("\n".join(lines) or "Nothing.") + "\n"
+    lines = [f"- **{name}**. {DEVIATIONS[name]}" for name in item.deviations]
+    return "\n".join(lines or ["Nothing."]) + "\n"
 
 
 def distinct(environments: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -2,7 +2,8 @@
 
 ``k`` of ``N`` models, trained one after the other, take ``k / N`` of the time of all. How good they are together
 depends on which: the curve is the mean over random subsets, the shade their deviation. A hypernetwork is one point. All
-times are measured in the same way (:mod:`hyperfront.experiments.timing`).
+times are measured in the same way (:mod:`hyperfront.experiments.timing`); a model takes as long with another learning
+rate.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from hyperfront.paper.studies import SEPARATE
 from hyperfront.paper.workshop import Workshop
 
 SUBSETS = 50
-SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 30, 40)
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,8 @@ class Race:
     pool: str
     methods: tuple[str, ...] = SEPARATE
     """Of the pool."""
+    rate: str | None = None
+    """A study of a few LS models with another learning rate."""
 
 
 def subset_volumes(
@@ -43,7 +45,7 @@ def subset_volumes(
     """Mean and deviation of the hypervolume of random subsets of the points ``[N, m]``, by size."""
     generator, count = np.random.default_rng(seed), len(losses)
     found = {}
-    for size in [size for size in SIZES if size < count] + [count]:
+    for size in range(1, count + 1):
         draws = 1 if size == count else SUBSETS
         chosen = [generator.choice(count, size, replace=False) for _ in range(draws)]
         volumes = [metrics.hypervolume(losses[torch.from_numpy(rows)], tuple(reference)) for rows in chosen]
@@ -60,19 +62,24 @@ def races(workshop: Workshop, panels_of: Sequence[Race]) -> Finding:
             pool, no_pool = _timed(workshop, race.pool, race.methods)
             phn, no_phn = _timed(workshop, race.phn, workshop.study(race.phn).methods)
             finding.missing.extend(f"{race.title}: {what}" for what in (*no_pool, *no_phn))
+            if race.rate and not _first_seed(workshop, race.rate):
+                finding.missing.append(f"{race.title}: ls with another learning rate")
             points = {method: _point(*timed) for method, timed in phn.items()}
             for method, point in points.items():
                 seconds, volume = point["seconds"], point["hypervolume"]
                 each.plot(seconds, volume, marker=MARK_OF[method], color=colour_of(method), markersize=8)
                 each.axhline(volume, color=colour_of(method), linewidth=0.8, linestyle=":")
                 rows.append((race.title, NAME_OF[method], "1", shown(volume), "-", shown(seconds, 1)))
-            curves = {method: _curve(*timed) for method, timed in pool.items()}
-            for method, curve in curves.items():
-                time, mean, spread = (np.array([point[key] for point in curve]) for key in ("seconds", "mean", "std"))
-                look: dict[str, Any] = {"color": colour_of(method), "linewidth": 1.4}
-                each.plot(time, mean, marker=MARK_OF[method], markersize=3, **look)
-                each.fill_between(time, mean - spread, mean + spread, color=colour_of(method), alpha=0.2, linewidth=0)
-                rows += [_row(race, method, point) for point in (curve[0], curve[len(curve) // 2], curve[-1])]
+            curves = {}
+            for method, (result, times) in pool.items():
+                seconds = times["one_by_one"] / len(result.rays)  # of a model
+                curves[NAME_OF[method]] = curve = _curve(result, seconds)
+                _draw(each, method, curve, style="-")
+                if method == "ls" and (other := _first_seed(workshop, race.rate)):
+                    curves[f"LS, learning rate {other.settings['lr']:g}"] = curve = _curve(other, seconds)
+                    _draw(each, method, curve, style="--")
+            for name, curve in curves.items():
+                rows += [_row(race, name, point) for point in (curve[0], curve[len(curve) // 2], curve[-1])]
             logarithmic(each)
             each.set(xlabel="training time, s", ylabel="test hypervolume")
             if not pool | phn:
@@ -85,6 +92,8 @@ def races(workshop: Workshop, panels_of: Sequence[Race]) -> Finding:
         methods_legend(figure, [*dict.fromkeys(methods)])
     columns = ("problem", "method", "models", "HV", "deviation over subsets", "seconds")
     finding.tables.append(Table("Hypervolume against training time, first seed", columns, rows))
+    if any(race.rate for race in panels_of):
+        finding.notes.append("Dashed: LS with another learning rate than the paper's, as many models as in table 1.")
     finding.figure = figure
     return finding
 
@@ -99,15 +108,26 @@ def _timed(
     return {method: (results[method], known) for method, known in times.items() if known}, missing
 
 
-def _curve(result: Result, times: dict[str, float]) -> list[dict[str, float]]:
-    each = times["one_by_one"] / len(result.rays)
+def _first_seed(workshop: Workshop, study: str | None) -> Result | None:
+    results = workshop.results(study, ["ls"]) if study else []
+    return next((result for result in results if result.seed == 0), None)
+
+
+def _curve(result: Result, seconds: float) -> list[dict[str, float]]:
     volumes = subset_volumes(result.losses(), result.reference)
-    return [{"models": k, "seconds": k * each, "mean": mean, "std": std} for k, (mean, std) in volumes.items()]
+    return [{"models": k, "seconds": k * seconds, "mean": mean, "std": std} for k, (mean, std) in volumes.items()]
 
 
-def _row(race: Race, method: str, point: dict[str, float]) -> tuple[str, ...]:
+def _draw(axes: Any, method: str, curve: list[dict[str, float]], style: str) -> None:
+    time, mean, spread = (np.array([point[key] for point in curve]) for key in ("seconds", "mean", "std"))
+    look: dict[str, Any] = {"color": colour_of(method), "linewidth": 1.4, "linestyle": style}
+    axes.plot(time, mean, marker=MARK_OF[method], markersize=3, **look)
+    axes.fill_between(time, mean - spread, mean + spread, color=colour_of(method), alpha=0.2, linewidth=0)
+
+
+def _row(race: Race, name: str, point: dict[str, float]) -> tuple[str, ...]:
     numbers = shown(point["mean"]), shown(point["std"]), shown(point["seconds"], 1)
-    return race.title, NAME_OF[method], f"{point['models']:.0f}", *numbers
+    return race.title, name, f"{point['models']:.0f}", *numbers
 
 
 def _point(result: Result, times: dict[str, float]) -> dict[str, float]:
@@ -117,12 +137,12 @@ def _point(result: Result, times: dict[str, float]) -> dict[str, float]:
 def claims(race: Race, phn: dict[str, dict[str, float]], curves: dict[str, list[dict[str, float]]]) -> list[Claim]:
     """How much faster the hypernetwork is than as many models as reach its hypervolume, or than all of the pool."""
     claims = []
-    for ours, (method, curve) in itertools.product(phn, curves.items()):
+    for ours, (name, curve) in itertools.product(phn, curves.items()):
         seconds, volume = phn[ours]["seconds"], phn[ours]["hypervolume"]
         reached = [point for point in curve if point["mean"] >= volume]
         point = reached[0] if reached else curve[-1]
-        text = f"{race.title}: {NAME_OF[ours]} is ten times as fast as {NAME_OF[method]} at its hypervolume"
-        how = f"{point['models']:.0f} models" + ("" if reached else ", which do not reach it")
-        numbers = f"{seconds:,.1f} s against {point['seconds']:,.1f} s of {how}"
+        at = "as many models as have its hypervolume" if reached else "all models, which stay below its hypervolume"
+        text = f"{race.title}: {NAME_OF[ours]} is ten times as fast as {name} with {at}"
+        numbers = f"{seconds:,.1f} s against {point['seconds']:,.1f} s of {point['models']:.0f} models"
         claims.append(Claim(text, 10 * seconds <= point["seconds"], numbers))
     return claims

@@ -116,6 +116,8 @@ def _images() -> dict[str, Study]:
         studies[f"{name}-phn"] = Study(name, PHN, 25, IMAGES)
         studies[f"{name}-5"] = Study(name, ("ls", "cpmtl", "pmtl", "epo"), 5, IMAGES)
         studies[f"{name}-rate"] = Study(name, ("ls",), 5, IMAGES, changes=FASTER)
+        as_ls = replace(IMAGES, without=("epo",))
+        studies[f"{name}-rate-epo"] = Study(name, ("epo",), 5, as_ls, seeds=1, changes=FASTER)
         studies[f"{name}-25"] = Study(name, SEPARATE, 25, IMAGES, seeds=1)
         lenet = replace(IMAGES, arguments={"rows": 128, "target": "lenet"})
         studies[f"{name}-resnet18-5"] = Study(name, SEPARATE, 5, lenet, seeds=1, preset="resnet18-1m")
@@ -173,7 +175,6 @@ def _deviations() -> dict[str, Study]:
         "gap-logit": Study(
             "adult", ("phn-epo",), 153, replace(ROWS, without=PHN), arguments={"gap": "logit"}, search=RATES
         ),
-        "rate-epo": Study(images, ("epo",), 5, IMAGES, seeds=1, changes=FASTER),
         "rate-phn": Study(images, PHN, 25, IMAGES, seeds=1, changes=FASTER),
         "sarcos-untuned": Study("sarcos", PHN, 100, replace(MOTION, without=PHN)),
         "sarcos-hidden-25": Study("sarcos", PHN, 100, replace(MOTION, without=PHN), changes={"hidden": 25}),

@@ -35,11 +35,17 @@ def unseen_rays(workshop: Workshop, studies: Mapping[str, str]) -> Finding:
     finding, rows, said = Finding(), [], dict(UNSEEN)
     for title, study in studies.items():
         seeds = range(workshop.study(study).seeds)
+        recipe = _recipe(workshop, study)
+        settings = {**describe(asdict(recipe)), "partitions": PARTITIONS}
         parts = [
-            workshop.part(f"studies/unseen-{study}/looks/{METHOD}-{seed}", lambda n=study, s=seed: _run(workshop, n, s))
+            workshop.part(
+                f"studies/unseen-{study}/looks/{METHOD}-{seed}",
+                lambda n=study, r=recipe, s=seed: _run(workshop, n, r, s),
+                made_with=settings,
+            )
             for seed in seeds
         ]
-        found = [part for part in parts if part and part["settings"] == _settings(workshop, study)]
+        found = [part for part in parts if part]
         finding.missing.extend(missing_seeds(f"{title}: {METHOD} trained on a grid of rays", len(found), len(seeds)))
         if found:
             rows += [_row(title, kind, [part[kind] for part in found], said.get(kind)) for kind in UNSEEN]
@@ -83,12 +89,8 @@ def _recipe(workshop: Workshop, study: str) -> Recipe:
     return replace(workshop.plan(workshop.study(study)).recipe_of(METHOD), align=False)
 
 
-def _settings(workshop: Workshop, study: str) -> dict[str, Any]:
-    return {**describe(asdict(_recipe(workshop, study))), "partitions": PARTITIONS}
-
-
-def _run(workshop: Workshop, name: str, seed: int) -> dict[str, Any]:
-    study, recipe = workshop.study(name), _recipe(workshop, name)
+def _run(workshop: Workshop, name: str, recipe: Recipe, seed: int) -> dict[str, Any]:
+    study = workshop.study(name)
     problem = workshop.problem(study)
     grid = das_dennis(problem.m, PARTITIONS)
     generator = torch.Generator().manual_seed(seed)
@@ -111,4 +113,4 @@ def _run(workshop: Workshop, name: str, seed: int) -> dict[str, Any]:
         kind: front_document(evaluate(run.model, problem.test, rays[few], batch_size=recipe.batch_size))
         for kind, rays in (("seen", seen), ("unseen", unseen))
     }
-    return {**fronts, "settings": _settings(workshop, name), "environment": environment(run.model.device)}
+    return {**fronts, "environment": environment(run.model.device)}

@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from hyperfront.problems import build
 from hyperfront.problems.toys import ENTRIES as TOYS
 from hyperfront.runs import RunFolder
 from hyperfront.training import Progress
-from hyperfront.training.record import environment
+from hyperfront.training.record import describe, environment
 
 PRESETS = ("full", "smoke")
 Notify = Callable[[str, bool], None]
@@ -112,26 +112,29 @@ class Workshop:
     def seconds(self, name: str, method: str) -> dict[str, Any] | None:
         """How long a method of a study takes: ``training``, all models at once, and ``one_by_one``. Measured from a few
         epochs after the results are there, since those may have been made side by side."""
+        study = self.study(name)
+        plan, problem = self.plan(study), self.problem(study)
 
         def measure() -> dict[str, Any]:
-            study = self.study(name)
-            plan, problem = self.plan(study), self.problem(study)
             together, apart = (time(method, plan, problem) for time in (seconds_together, seconds_apart))
             where = environment(torch.device(plan.device))
             return {"training": together, "one_by_one": apart, "environment": where}
 
-        return self.part(f"studies/{name}/times/{method}", measure)
+        settings = plan.settings(method) | {"rays": study.rays}
+        return self.part(f"studies/{name}/times/{method}", measure, made_with=settings)
 
-    def part(self, name: str, make: Callable[[], Any]) -> Any:
-        """Any piece of work whose result is JSON, done once."""
+    def part(self, name: str, make: Callable[[], Any], *, made_with: Mapping[str, Any] | None = None) -> Any:
+        """Any piece of work whose result is JSON, done once; and again, if it was ``made_with`` other settings."""
         file = self.out / self.preset / f"{name}.json"
         if file.exists():
-            self.notify(name, True)
-            return checkpoint.read_json(file)
+            known = checkpoint.read_json(file)
+            if made_with is None or known.get("made_with") == made_with:
+                self.notify(name, True)
+                return known
         if not self.train:
             return None
         self.notify(name, False)
-        found = make()
+        found = make() if made_with is None else {**make(), "made_with": made_with}
         checkpoint.write_json(file, found)
         return found
 
@@ -161,19 +164,22 @@ class Workshop:
         is trained."""
         if not study.search or method in EVOLUTIONARY:  # those have no learning rate
             return {}
-        found = self.part(f"tuned/{study.problem}-{method}", lambda: asdict(self._tuned(study, method)))
+        # chosen in the first study of the list with that problem and method, whichever asks first
+        same = (other for other in STUDIES.values() if other.search and other.problem == study.problem)
+        first = next(other for other in same if method in other.methods)
+        plan = self.plan(replace(first, search={}))
+        made_with = plan.settings(method) | {"rays": first.rays, "search": describe(first.search)}
+        name = f"tuned/{study.problem}-{method}"
+        found = self.part(name, lambda: asdict(self._tuned(first, method, plan)), made_with=made_with)
         return found and found["settings"]
 
-    def _tuned(self, study: Study, method: str) -> Tuned:
-        """Chosen in the first study of the list with that problem and method, whichever asks first."""
-        same = (other for other in STUDIES.values() if other.search and other.problem == study.problem)
-        study = next(other for other in same if method in other.methods)
+    def _tuned(self, study: Study, method: str, plan: Plan) -> Tuned:
         trials = self.runs_of(f"tuned-{study.problem}-{method}") / "trials.db"
         trials.parent.mkdir(parents=True, exist_ok=True)
         return tune(
             self.problem(study),
             method,
-            self.plan(replace(study, search={})),
+            plan,
             space=study.search,
             storage=f"sqlite:///{trials}",
             callbacks=[Progress()] if self.progress else [],
