@@ -23,6 +23,7 @@ import hyperfront as hf
 from hyperfront.cli import main
 from hyperfront.errors import CheckpointError
 from hyperfront.experiments import Plan, Result, compare, timing
+from hyperfront.experiments.compare import times_one_by_one
 from hyperfront.experiments.pruning import Dominated
 from hyperfront.experiments.tune import Tuned, most_uniform, tune
 from hyperfront.problems import toys
@@ -141,6 +142,15 @@ def test_after_ctrl_c_the_same_command_ends_where_it_would_have(tmp_path):
 )
 def test_mistakes_get_an_answer(words, message, tmp_path):
     assert message in hyperfront(*words, folder=tmp_path, code=2)
+
+
+def test_times_are_measured_once_for_the_same_settings(tmp_path):
+    problem, told = toys.zdt1(variables=3), []
+    plan = Plan("best", Recipe(epochs=1), hf.rays(2, m=2))
+    for each in (plan, plan, replace(plan, recipe=Recipe(epochs=2))):
+        times = times_one_by_one(problem, ["phn-ls", "ls"], each, folder=tmp_path, notify=told.append)
+        assert times.keys() == {"ls"} and times["ls"] > 0
+    assert told == ["ls", "ls"]
 
 
 # ---- real data -----------------------------------------------------------------------------------------------

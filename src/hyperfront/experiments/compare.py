@@ -52,15 +52,17 @@ def compare(
 def times_one_by_one(
     problem: Problem, methods: Sequence[str], plan: Plan, *, folder: Path, notify: Callable[[str], None]
 ) -> dict[str, float]:
-    """How long methods with one model per ray take, one after the other, measured once
+    """How long methods with one model per ray take, one after the other, measured once for the same settings
     (:mod:`hyperfront.experiments.timing`); ``notify(method)`` is called before that."""
     found = {}
     for method in (name for name in methods if family(name) in ONE_PER_RAY):
-        file = folder / "times" / f"{method}.json"
-        if not file.exists():
+        file, settings = folder / "times" / f"{method}.json", plan.settings(method)
+        known = checkpoint.read_json(file) if file.exists() else {}
+        if known.get("made_with") != settings:
             notify(method)
-            checkpoint.write_json(file, {"one_by_one": seconds_apart(method, plan, problem)})
-        found[method] = checkpoint.read_json(file)["one_by_one"]
+            known = {"one_by_one": seconds_apart(method, plan, problem), "made_with": settings}
+            checkpoint.write_json(file, known)
+        found[method] = known["one_by_one"]
     return found
 
 
