@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -57,7 +58,7 @@ def times_one_by_one(
     found = {}
     for method in (name for name in methods if family(name) in ONE_PER_RAY):
         file, settings = folder / "times" / f"{method}.json", plan.settings(method)
-        known = checkpoint.read_json(file) if file.exists() else {}
+        known: dict[str, Any] = checkpoint.read_json(file) if file.exists() else {}
         if known.get("made_with") != settings:
             notify(method)
             known = {"one_by_one": seconds_apart(method, plan, problem), "made_with": settings}
