@@ -40,6 +40,7 @@ from hyperfront.preferences import rays as laid_out
 from hyperfront.problem import Problem
 from hyperfront.problems.recipe import Recipe
 from hyperfront.runs import Run, RunFolder
+from hyperfront.solvers import Solver
 from hyperfront.solvers.names import SOLVERS, make_solver
 from hyperfront.training import Progress, fit
 from hyperfront.training.loop import calibrate
@@ -135,22 +136,22 @@ Trained = tuple[Run, dict[str, float]]
 """A run, and the seconds of parts of it by name."""
 
 
-def hypernetwork(name: str, plan: Plan, problem: Problem, seed: int, runs: Path, callbacks: list) -> Trained:
-    solver, recipe = make_solver(name.removeprefix("phn-")), plan.recipe_of(name)
+def fit_hypernetwork(
+    problem: Problem, rays: Tensor, solver: Solver, recipe: Recipe, *, seed: int, **options: Any
+) -> Run:
+    """Train a hypernetwork by a recipe; ``options`` are those of :func:`hyperfront.fit`, and come before the recipe's.
+
+    It is validated at ``rays [R, m]``, in the convention ``inverse``."""
     torch.manual_seed(seed)
-    run = fit(
-        problem.model(**recipe.model),
-        problem,
-        validation_rays=asked(plan.rays, solver),
-        seed=seed,
-        out=runs / f"{name}-{seed}",
-        resume=True,
-        device=plan.device,
-        engine=plan.engine,
-        callbacks=callbacks,
-        **recipe.hypernetwork(solver),
-    )
-    return run, {}
+    settings = recipe.hypernetwork(solver) | {"validation_rays": asked(rays, solver), "seed": seed} | options
+    return fit(problem.model(**recipe.model), problem, **settings)
+
+
+def hypernetwork(name: str, plan: Plan, problem: Problem, seed: int, runs: Path, callbacks: list) -> Trained:
+    options: dict[str, Any] = {"seed": seed, "device": plan.device, "engine": plan.engine, "callbacks": callbacks}
+    options |= {"out": runs / f"{name}-{seed}", "resume": True}
+    solver = make_solver(name.removeprefix("phn-"))
+    return fit_hypernetwork(problem, plan.rays, solver, plan.recipe_of(name), **options), {}
 
 
 def per_ray(name: str, plan: Plan, problem: Problem, seed: int, runs: Path, callbacks: list) -> Trained:

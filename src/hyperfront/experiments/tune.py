@@ -21,15 +21,15 @@ import numpy as np
 import torch
 
 from hyperfront import checkpoint, metrics
-from hyperfront.baselines import asked, fit_stacked, with_references
+from hyperfront.baselines import fit_stacked, with_references
 from hyperfront.errors import CheckpointError, HyperfrontError, LossError, ProblemError
-from hyperfront.experiments.methods import Plan, check_method, family, with_settings
+from hyperfront.experiments.methods import Plan, check_method, family, fit_hypernetwork, with_settings
 from hyperfront.experiments.pruning import STARTUP, WARMUP, BelowMedian, Dominated, load_optuna
 from hyperfront.preferences import rays as laid_out
 from hyperfront.problem import Problem
 from hyperfront.problems.recipe import Recipe
 from hyperfront.solvers.names import make_solver
-from hyperfront.training import Callback, fit
+from hyperfront.training import Callback
 from hyperfront.training.record import describe, refuse_difference
 
 FORMAT = "hyperfront-tuned"
@@ -180,18 +180,9 @@ def _hypernetwork(
     trial: Any, method: str, plan: Plan, problem: Problem, recipe: Recipe, seed: int, callbacks: Sequence[Callback]
 ) -> float:
     """The validation hypervolume that a hypernetwork reaches."""
+    options = {"device": plan.device, "engine": plan.engine, "callbacks": [*callbacks, BelowMedian(trial)]}
     solver = make_solver(method.removeprefix("phn-"))
-    torch.manual_seed(seed)
-    run = fit(
-        problem.model(**recipe.model),
-        problem,
-        validation_rays=asked(plan.rays, solver),
-        seed=seed,
-        device=plan.device,
-        engine=plan.engine,
-        callbacks=[*callbacks, BelowMedian(trial)],
-        **recipe.hypernetwork(solver),
-    )
+    run = fit_hypernetwork(problem, plan.rays, solver, recipe, seed=seed, **options)
     return _note(trial, run.front, problem)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from hyperfront.experiments.methods import fit_hypernetwork
 from hyperfront.experiments.table import spread
 from hyperfront.front import evaluate
 from hyperfront.paper.finding import Claim, Finding, Table, missing_seeds, shown
@@ -20,9 +21,10 @@ from hyperfront.paper.looks import front_document
 from hyperfront.paper.numbers import UNSEEN, Number
 from hyperfront.paper.workshop import Workshop
 from hyperfront.preferences import FixedRays, das_dennis, shifted_grid
+from hyperfront.preferences import rays as laid_out
 from hyperfront.problems.recipe import Recipe
 from hyperfront.solvers import EPO
-from hyperfront.training import Progress, fit
+from hyperfront.training import Progress
 from hyperfront.training.record import describe, environment
 
 METHOD = "phn-epo"
@@ -96,17 +98,17 @@ def _run(workshop: Workshop, name: str, recipe: Recipe, seed: int) -> dict[str, 
     generator = torch.Generator().manual_seed(seed)
     unseen = shifted_grid(problem.m, PARTITIONS)
     seen = grid[torch.randperm(len(grid), generator=generator)[: len(unseen)]]  # as many of the grid
-    torch.manual_seed(seed)
-    run = fit(
-        problem.model(**recipe.model),
+    run = fit_hypernetwork(
         problem,
-        validation_rays=study.rays,
+        laid_out(study.rays, problem.m),
+        EPO(),
+        recipe,
         seed=seed,
+        preferences=FixedRays.of(grid),
         out=workshop.runs_of(f"unseen-{name}") / f"{METHOD}-{seed}",
         resume=True,
         device=workshop.device_for(problem),
         callbacks=[Progress()] if workshop.progress else [],
-        **recipe.hypernetwork(EPO()) | {"preferences": FixedRays.of(grid)},
     )
     few = slice(None) if workshop.preset == "full" else slice(None, None, 12)
     fronts = {
