@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from hyperfront import alignment, metrics
+from hyperfront import alignment, checkpoint, metrics
 from hyperfront.errors import CheckpointError, HyperfrontError, LossError, ProblemError
 from hyperfront.front import Front, evaluate
 from hyperfront.model import ParetoModel
@@ -206,11 +206,20 @@ def _train(
     state, problem, settings = train.state, train.problem, train.settings
     position, model, steps = state.position, train.model, train.length
     saved, cost = time.perf_counter(), 0.0  # when the last checkpoint was written, and the seconds that took
+    unwritten = False  # whether the best weights are newer than their file
     history = [record for record in (folder.records() if folder else []) if record["epoch"] <= position.epoch]
 
     def done() -> bool:
         stale = settings.patience is not None and position.stale >= settings.patience
         return stale or position.epoch == settings.epochs
+
+    def write(folder: RunFolder) -> None:
+        """The best weights with the state that knows of them, so that a run that goes on finds both."""
+        nonlocal unwritten
+        if unwritten:
+            checkpoint.write(folder.best, best, {"model": model.document()})
+        unwritten = False
+        state.save(folder.last)
 
     with ctrl_c() as request:
 
@@ -225,30 +234,28 @@ def _train(
                 engine.run(position.epoch, goes_on)
                 position.seconds += time.perf_counter() - start
                 if position.step < steps and request.made:
-                    raise KeyboardInterrupt(_saved(state, folder, train.source.exact))
-                record, improved = _record(state, steps), False
+                    raise KeyboardInterrupt(_stopped(position, folder, write if train.source.exact else None))
+                record = _record(state, steps)
                 _refuse_broken(state, steps)
                 _refuse_fallbacks(record, state.step.solver)  # before anything of the epoch is kept
                 epoch = position.begin(position.epoch + 1)
                 if "val" in problem.sources and (epoch % settings.validate_every == 0 or epoch == settings.epochs):
                     front, record["validation"] = _validate(model, problem, rays, settings.batch_size)
                     reached = criterion(front) if criterion else record["validation"]["hypervolume"]
-                    improved = problem.has_data and _improved(position, reached)
-                    if improved:
+                    if problem.has_data and _improved(position, reached):
                         best |= {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
-                        if folder:
-                            model.save(folder.best)
+                        unwritten = True
                 elif epoch == settings.epochs:
                     calibrate(model, problem, settings.batch_size)
                 history.append(record)
                 _each(callbacks, "epoch_ended", record)
                 now = time.perf_counter()
-                if folder and (done() or improved or now - saved >= CHECKPOINTS * cost):
-                    state.save(folder.last)
+                if folder and (done() or now - saved >= CHECKPOINTS * cost):
+                    write(folder)
                     saved = time.perf_counter()
                     cost = saved - now
                 if request.made and not done():
-                    raise KeyboardInterrupt(_saved(state, folder, True))
+                    raise KeyboardInterrupt(_stopped(position, folder, write))
         finally:
             _each(callbacks, "finished")
     return history
@@ -323,13 +330,13 @@ def _refuse_broken(state: TrainingState, steps: int) -> None:
         )
 
 
-def _saved(state: TrainingState, folder: RunFolder | None, exact: bool) -> str:
-    """Save after Ctrl-C, and say how to go on."""
-    where = f"stopped in epoch {state.position.epoch + 1}, after step {state.position.step}"
+def _stopped(position: Position, folder: RunFolder | None, write: Callable[[RunFolder], None] | None) -> str:
+    """Save after Ctrl-C, if the run can go on from here, and say how."""
+    where = f"stopped in epoch {position.epoch + 1}, after step {position.step}"
     if folder is None:
         return f"{where}; nothing was saved, since fit had no out="
-    if exact:
-        state.save(folder.last)
+    if write:
+        write(folder)
         return f"{where}; saved to {folder.path}. Continue with fit(..., out={str(folder.path)!r}, resume=True)"
     return f"{where}; a loader cannot resume inside an epoch: resume=True continues from the last epoch saved"
 
