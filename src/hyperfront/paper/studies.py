@@ -142,6 +142,10 @@ def _tables() -> dict[str, Study]:
         where = {"split": split}
         studies[f"sarcos-{split}-phn"] = Study("sarcos", PHN, 100, MOTION, arguments=where, search=RATES)
         studies[f"sarcos-{split}-20"] = Study("sarcos", SEPARATE, 20, MOTION, arguments=where, search=RATES)
+    others = replace(
+        MOTION, without=SEPARATE
+    )  # the rate of the preset: the protocol looks at one ray, and not at volumes
+    studies["sarcos-blocks-rate"] = Study("sarcos", SEPARATE, 20, others, arguments={"split": "blocks"})
     studies["sarcos-40"] = Study("sarcos", SEPARATE, 40, MOTION, seeds=1, search=RATES)
     quickly = replace(MOTION, without=("phn-epo", "epo"))
     studies["sarcos-best-phn"] = Study("sarcos", PHN, 100, quickly, preset="best")
