@@ -62,7 +62,8 @@ def races(workshop: Workshop, panels_of: Sequence[Race]) -> Finding:
             pool, no_pool = _timed(workshop, race.pool, race.methods)
             phn, no_phn = _timed(workshop, race.phn, workshop.study(race.phn).methods)
             finding.missing.extend(f"{race.title}: {what}" for what in (*no_pool, *no_phn))
-            if race.rate and not _first_seed(workshop, race.rate):
+            other = _first_seed(workshop, race.rate)
+            if race.rate and other is None:
                 finding.missing.append(f"{race.title}: ls with another learning rate")
             points = {method: _point(*timed) for method, timed in phn.items()}
             for method, point in points.items():
@@ -75,7 +76,7 @@ def races(workshop: Workshop, panels_of: Sequence[Race]) -> Finding:
                 seconds = times["one_by_one"] / len(result.rays)  # of a model
                 curves[NAME_OF[method]] = curve = _curve(result, seconds)
                 _draw(each, method, curve, style="-")
-                if method == "ls" and (other := _first_seed(workshop, race.rate)):
+                if method == "ls" and other:
                     curves[f"LS, learning rate {other.settings['lr']:g}"] = curve = _curve(other, seconds)
                     _draw(each, method, curve, style="--")
             for name, curve in curves.items():
