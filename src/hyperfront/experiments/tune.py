@@ -105,8 +105,10 @@ def tune(
             raise HyperfrontError(f"{name} is a number", got=", ".join(map(str, values)), expected="numbers")
     if problem.reference is None:
         raise ProblemError("tuning measures hypervolumes, which need a reference point")
-    whole = math.prod(map(len, space.values())) if _is_grid(space) else math.inf
-    trials = int(min((whole if _is_grid(space) else TRIALS) if trials is None else trials, whole))
+    if _is_grid(space):
+        whole = math.prod(map(len, space.values()))
+        trials = whole if trials is None else min(trials, whole)
+    trials = TRIALS if trials is None else trials
     many = kind == "per-ray"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)

@@ -142,9 +142,8 @@ def _tables() -> dict[str, Study]:
         where = {"split": split}
         studies[f"sarcos-{split}-phn"] = Study("sarcos", PHN, 100, MOTION, arguments=where, search=RATES)
         studies[f"sarcos-{split}-20"] = Study("sarcos", SEPARATE, 20, MOTION, arguments=where, search=RATES)
-    others = replace(
-        MOTION, without=SEPARATE
-    )  # the rate of the preset: the protocol looks at one ray, and not at volumes
+    # the protocol chooses for baselines by one ray, and does not look at hypervolumes: the rate of the preset beside it
+    others = replace(MOTION, without=SEPARATE)
     studies["sarcos-blocks-rate"] = Study("sarcos", SEPARATE, 20, others, arguments={"split": "blocks"})
     studies["sarcos-40"] = Study("sarcos", SEPARATE, 40, MOTION, seeds=1, search=RATES)
     quickly = replace(MOTION, without=("phn-epo", "epo"))

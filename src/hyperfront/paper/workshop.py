@@ -88,12 +88,6 @@ class Workshop:
             notify=tell,
         )
 
-    def finished(self, name: str) -> tuple[int, int]:
-        """How many results of a study are there, and how many there will be."""
-        study = self.study(name)
-        there = [result for result in self._there(name) if result.seed < study.seeds]
-        return len(there), len(study.methods) * study.seeds
-
     def _there(self, name: str) -> list[Result]:
         """The results in the folder of a study that have its settings."""
         study, files = self.study(name), (self.folder(name) / "results").glob("*.json")
