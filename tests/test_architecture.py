@@ -13,8 +13,8 @@ PACKAGE = Path(__file__).parents[1] / "src" / "hyperfront"
 # From the ground up: a module imports, at module level, only from what stands before it.
 ORDER = """
     errors kernels preferences metrics batches roles assemblies stacking target hypernets checkpoint model solvers
-    measures sources problem selection front alignment data problems runs training baselines experiments plots paper
-    export serve explorer cli
+    measures sources units problem selection front alignment data problems runs training baselines experiments plots
+    paper export serve explorer cli
 """.split()  # noqa: SIM905 (easier to read)
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,38 +19,7 @@ from hyperfront.measures import Measure, as_measure
 from hyperfront.model import ParetoModel, check_objectives, wrap
 from hyperfront.sources import Augmentation, Deferred, NoData, Source, as_sources
 from hyperfront.target import Network
-
-
-@functools.cache
-def _constant(values: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Copied to a device once: a copy in every step would wait for it."""
-    with torch.inference_mode(False):  # training will use it too
-        return torch.tensor(values, dtype=dtype, device=device)
-
-
-@dataclass(frozen=True)
-class Units:
-    """What solvers and fronts see of objective ``j``: ``(value_j - ideal_j) / scale_j``, or
-    ``(ideal_j - value_j) / scale_j`` where it is maximised. Kept in the checkpoint."""
-
-    scale: tuple[float, ...]
-    ideal: tuple[float, ...]
-    maximise: tuple[bool, ...]
-
-    def apply(self, values: Tensor) -> Tensor:
-        """Values ``[..., m]`` of the objectives as losses ``[..., m]``."""
-        if self.trivial:
-            return values
-        ideal, slope = (_constant(each, values.dtype, values.device) for each in (self.ideal, self.slope))
-        return (values - ideal) * slope
-
-    @property
-    def slope(self) -> tuple[float, ...]:
-        return tuple((-1.0 if flag else 1.0) / scale for flag, scale in zip(self.maximise, self.scale))
-
-    @property
-    def trivial(self) -> bool:
-        return all(s == 1 for s in self.scale) and not any(self.ideal) and not any(self.maximise)
+from hyperfront.units import Units
 
 
 @dataclass(frozen=True)
@@ -182,8 +150,8 @@ def supervised(
     are first needed, as ``{"train": ..., "val": ..., "test": ...}``.
 
     ``scale``, ``ideal`` and ``maximise`` change the units of an objective to ``(value - ideal) / scale`` (see
-    :class:`Units`), so ``scale`` is a typical size of the value. From there on everything is in these units: what rays
-    compare, the losses of a front, ``reference``, and the limits of ``Front.select``.
+    :mod:`hyperfront.units`), so ``scale`` is a typical size of the value. From there on everything is in these units:
+    what rays compare, the losses of a front, ``reference``, and the limits of ``Front.select``.
 
     >>> x = torch.randn(64, 3)
     >>> problem = supervised((x, x[:, :1], x[:, 1:2]), losses={
@@ -200,7 +168,7 @@ def supervised(
     return Problem(
         objectives=objectives,
         reference=check_reference(reference, objectives),
-        units=_units(objectives, scale, ideal, maximise),
+        units=Units.of(objectives, scale, ideal, maximise),
         measures={name: as_measure(f) for name, f in losses.items()},
         scores={name: as_measure(f) for name, f in (scores or {}).items()},
         sources=Deferred(train, ("train", "val", "test"), augment) if deferred else as_sources(given, augment),
@@ -238,7 +206,7 @@ def analytic(
     return Problem(
         objectives=objectives,
         reference=check_reference(reference, objectives),
-        units=_units(objectives, scale, ideal, maximise),
+        units=Units.of(objectives, scale, ideal, maximise),
         measures={},
         scores={},
         sources={"train": source, "val": source, "test": source},
@@ -300,33 +268,6 @@ def _check_bounds(bounds: tuple | None, variables: int) -> None:
         raise ProblemError(
             "the bounds make no box", got=bounds, expected=f"(lo, hi) with lo < hi, numbers or {variables} numbers each"
         )
-
-
-def _units(
-    objectives: tuple[str, ...],
-    scale: Mapping[str, float] | None,
-    ideal: Mapping[str, float] | None,
-    maximise: Sequence[str],
-) -> Units:
-    scale, ideal = dict(scale or {}), dict(ideal or {})
-    for name in [*scale, *ideal, *maximise]:
-        if name not in objectives:
-            raise ProblemError("units for an unknown objective", got=name, expected="one of " + ", ".join(objectives))
-    if not all(0 < value < math.inf for value in scale.values()):
-        raise ProblemError("a scale must be positive", got=scale)
-    if not all(map(math.isfinite, ideal.values())):
-        raise ProblemError("an ideal value must be finite", got=ideal)
-    missing = [name for name in maximise if name not in ideal]
-    if missing:
-        raise ProblemError(
-            f"{missing[0]} is maximised, but has no ideal value to measure the loss from",
-            expected=f"ideal={{{missing[0]!r}: the best value it can have}}",
-        )
-    return Units(
-        scale=tuple(float(scale.get(name, 1)) for name in objectives),
-        ideal=tuple(float(ideal.get(name, 0)) for name in objectives),
-        maximise=tuple(name in maximise for name in objectives),
-    )
 
 
 def _first(batch: Batch) -> Batch:
