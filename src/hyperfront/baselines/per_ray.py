@@ -32,7 +32,7 @@ from hyperfront.problems.recipe import Recipe
 from hyperfront.runs import Run, RunFolder
 from hyperfront.solvers import PMTL, Solver
 from hyperfront.training import Callback, Progress, fit
-from hyperfront.training.loop import calibrate
+from hyperfront.training.validation import calibrate
 
 
 def asked(rays: Tensor, solver: Solver) -> Tensor:

@@ -43,8 +43,8 @@ from hyperfront.runs import Run, RunFolder
 from hyperfront.solvers import Solver
 from hyperfront.solvers.names import SOLVERS, make_solver
 from hyperfront.training import Progress, fit
-from hyperfront.training.loop import calibrate
 from hyperfront.training.record import describe
+from hyperfront.training.validation import calibrate
 
 EVOLUTIONARY = ("nsga3", "moead")
 PER_RAY = tuple(solver for solver in SOLVERS if solver != "hvmax")  # which makes one front of several rays

@@ -8,7 +8,6 @@ to the caller as it was.
 
 from __future__ import annotations
 
-import itertools
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -21,7 +20,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from hyperfront import alignment, checkpoint, metrics
+from hyperfront import alignment, checkpoint
 from hyperfront.errors import CheckpointError, HyperfrontError, LossError, ProblemError
 from hyperfront.front import Front, evaluate
 from hyperfront.model import ParetoModel
@@ -29,7 +28,6 @@ from hyperfront.preferences import Dirichlet, Preferences, layout
 from hyperfront.problem import Problem
 from hyperfront.runs import Run, RunFolder
 from hyperfront.solvers import EPO, Solver, Status
-from hyperfront.sources import looking
 from hyperfront.training.callbacks import Callback, JsonLines, Progress
 from hyperfront.training.deterministic import only_deterministic
 from hyperfront.training.engines import Engine, make_engine
@@ -39,10 +37,10 @@ from hyperfront.training.record import describe, environment, refuse_difference,
 from hyperfront.training.settings import Settings
 from hyperfront.training.state import Position, TrainingState
 from hyperfront.training.step import Step, check_solver
+from hyperfront.training.validation import calibrate, validate
 
 FALLBACK_SHARE = 0.5
 """A solver that fell back on more than this share of an epoch's rays is not the solver it is named after: an error."""
-CALIBRATION_BATCHES = 8
 CHECKPOINTS = 20
 """A checkpoint is due when its last writing has been paid for by this many times as much training."""
 
@@ -91,7 +89,7 @@ def fit(
 
     With ``out``, the folder holds ``config.json`` and ``environment.json`` (before the first step), ``metrics.jsonl``,
     ``last.safetensors`` and ``best.safetensors``, and at the end ``front.json``; ``resume=True`` goes on there exactly.
-    ``last`` is written on Ctrl-C, with every new ``best``, and so often that it takes a twentieth of the time.
+    These two are written on Ctrl-C, at the end, and so often that it takes a twentieth of the time.
     Problems without data have nothing to select on: their last weights are kept, and there is no ``best``.
     """
     settings = Settings(
@@ -240,7 +238,7 @@ def _train(
                 _refuse_fallbacks(record, state.step.solver)  # before anything of the epoch is kept
                 epoch = position.begin(position.epoch + 1)
                 if "val" in problem.sources and (epoch % settings.validate_every == 0 or epoch == settings.epochs):
-                    front, record["validation"] = _validate(model, problem, rays, settings.batch_size)
+                    front, record["validation"] = validate(model, problem, rays, settings.batch_size)
                     reached = criterion(front) if criterion else record["validation"]["hypervolume"]
                     if problem.has_data and _improved(position, reached):
                         best |= {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
@@ -259,28 +257,6 @@ def _train(
         finally:
             _each(callbacks, "finished")
     return history
-
-
-def _validate(model: ParetoModel, problem: Problem, rays: Tensor, batch_size: int) -> tuple[Front, dict[str, Any]]:
-    calibrate(model, problem, batch_size)
-    with looking(problem.val.source, model.device):
-        front = evaluate(model, problem.val, rays, batch_size=batch_size)
-    return front, {
-        "hypervolume": metrics.hypervolume(front.losses, front.reference) if front.reference else None,
-        "uniformity": front.uniformity(),
-        "losses": front.losses.tolist(),
-        "scores": {name: values.tolist() for name, values in front.scores.items()},
-    }
-
-
-def calibrate(model: ParetoModel, problem: Problem, batch_size: int) -> None:
-    """BatchNorm statistics from a few full training batches, in no order of the data: always the same ones, or what a
-    loader has next."""
-    source, generator = problem.train.source, torch.Generator().manual_seed(0)
-    if model.target.norms:
-        with looking(source, model.device):
-            batches = source.epoch(batch_size, generator, model.device, 0)
-            model.calibrate([problem.inputs(batch) for batch in itertools.islice(batches, CALIBRATION_BATCHES)])
 
 
 def _record(state: TrainingState, steps: int) -> dict[str, Any]:

@@ -1,0 +1,40 @@
+"""The front of a model in training on the validation data."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hyperfront import metrics
+from hyperfront.front import Front, evaluate
+from hyperfront.model import ParetoModel
+from hyperfront.problem import Problem
+from hyperfront.sources import looking
+
+CALIBRATION_BATCHES = 8
+
+
+def validate(model: ParetoModel, problem: Problem, rays: Tensor, batch_size: int) -> tuple[Front, dict[str, Any]]:
+    """The validation front at ``rays [R, m]``, and what the record of an epoch keeps of it."""
+    calibrate(model, problem, batch_size)
+    with looking(problem.val.source, model.device):
+        front = evaluate(model, problem.val, rays, batch_size=batch_size)
+    return front, {
+        "hypervolume": metrics.hypervolume(front.losses, front.reference) if front.reference else None,
+        "uniformity": front.uniformity(),
+        "losses": front.losses.tolist(),
+        "scores": {name: values.tolist() for name, values in front.scores.items()},
+    }
+
+
+def calibrate(model: ParetoModel, problem: Problem, batch_size: int) -> None:
+    """BatchNorm statistics from a few full training batches, in no order of the data: always the same ones, or what a
+    loader has next."""
+    source, generator = problem.train.source, torch.Generator().manual_seed(0)
+    if model.target.norms:
+        with looking(source, model.device):
+            batches = source.epoch(batch_size, generator, model.device, 0)
+            model.calibrate([problem.inputs(batch) for batch in itertools.islice(batches, CALIBRATION_BATCHES)])
