@@ -15,6 +15,7 @@ from hyperfront.paper import comparisons, runtime, scaling, toys, unseen
 from hyperfront.paper.comparisons import Measured, Side
 from hyperfront.paper.deviations import effects
 from hyperfront.paper.finding import above
+from hyperfront.paper.numbers import Number
 from hyperfront.problems.toys import fonseca, zdt2
 
 STUDIES = Path(__file__).parents[1] / "results" / "full" / "studies"
@@ -72,7 +73,7 @@ def test_a_baseline_with_a_better_learning_rate_is_a_baseline():
     ls, tuned = measured("ls", 0.6, apart=5.0), replace(measured("ls", 0.8), tuned=True)
     tuned.results[0].settings["lr"] = 0.5
     first, second = comparisons.claims(SIDE, [ls, measured("phn-ls", 0.7, training=3.0), tuned])
-    assert first.verdict == "no" and "0.800 of LS, tuned (0.5); one seed" in first.numbers
+    assert first.verdict == "no" and "0.800 of LS, better of two rates (0.5); one seed" in first.numbers
     assert second.verdict == "yes" and "3.0 s against 5.0 s" in second.numbers
 
 
@@ -86,7 +87,7 @@ def workshop_of(known: dict[str, list[Result]], seeds: int = 1) -> SimpleNamespa
             methods=("phn-epo",) if name.endswith("-phn") else ("ls", "epo"),
             recipe=lambda: SimpleNamespace(batch_size=1),
         ),
-        look=lambda *given: {"hypervolume": 0.7, "uniformity": 0.5, "rays": [[0.5, 0.5]]},
+        look=lambda *given: {"hypervolume": 0.7, "uniformity": 0.5, "rays": [[0.5, 0.5]], "losses": [[1.0, 1.0]]},
         seconds=lambda name, method: {"training": 1.0, "one_by_one": 2.0, "environment": {}},
     )
 
@@ -102,6 +103,25 @@ def test_nothing_is_claimed_of_every_baseline_before_all_are_there():
     assert not seeds.claims and len(seeds.missing) == 3
 
 
+def test_a_hypernetwork_that_ignores_its_ray_has_one_point_and_the_table_says_so():
+    same = result("phn-epo", 0.7, family="phn", losses=[[0.5, 0.5]] * 5)
+    known = {"adult-10": [result("ls"), result("epo")], "adult-phn": [same, result("phn-epo", seed=1, family="phn")]}
+    finding = comparisons.compared(workshop_of(known), [SIDE], {"adult": {}})
+    points = {row[0]: row[3] for row in finding.tables[0].rows}
+    assert points["LS"] == "5" and points["PHN-EPO"] == "1"
+    assert [note for note in finding.notes if "PHN-EPO: in 1 of 2 runs all rays have the same losses" in note]
+    assert not comparisons.ignored_rays("Toy", known["adult-phn"][1:])
+    assert not comparisons.ignored_rays("Toy", [result("ls", losses=[[0.5, 0.5]] * 5)])
+
+
+def test_the_papers_numbers_stand_beside_data_like_its_own_only():
+    paper = {"adult": {"ls": Number(0.25, 0.125), "phn-epo": Number(0.375, 0.125)}}
+    known = {"adult-10": [result("ls"), result("epo")], "adult-phn": [result("phn-epo", family="phn")]}
+    for side, shown in ((SIDE, True), (replace(SIDE, as_paper=False), False)):
+        cells = [cell for row in comparisons.compared(workshop_of(known), [side], paper).tables[0].rows for cell in row]
+        assert ("0.250" in cells) == ("0.125" in cells) == ("0.375" in cells) == shown
+
+
 def test_a_baseline_with_more_points_than_rays_says_so():
     many = replace(measured("cpmtl", 0.9), results=[result("cpmtl", 0.9, family="cpmtl", rays=[])])
     claim, *_ = comparisons.claims(SIDE, [many, measured("phn-ls", 0.8)])
@@ -115,7 +135,7 @@ def test_the_learning_rate_of_ls_is_chosen_on_validation_data(val, lr):
     workshop = workshop_of({"rate": [fast]})
     methods, side = {"ls": Measured("ls", [slow], [], {})}, replace(SIDE, rates=("rate",))
     (chosen,) = comparisons.better_rates(workshop, side, methods)
-    assert chosen.results[0].settings["lr"] == lr and chosen.name == f"LS, tuned ({lr})"
+    assert chosen.results[0].settings["lr"] == lr and chosen.name == f"LS, better of two rates ({lr})"
     assert not comparisons.better_rates(workshop, SIDE, methods) and not comparisons.better_rates(workshop, side, {})
 
 

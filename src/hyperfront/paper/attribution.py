@@ -58,9 +58,9 @@ def attribution(workshop: Workshop, study: str) -> Finding:
     columns = (
         "ray",
         "to the left class",
-        "top left",
+        "share",
         "to the right class",
-        "top left",
+        "share",
         "left accuracy",
         "right accuracy",
     )
@@ -68,7 +68,7 @@ def attribution(workshop: Workshop, study: str) -> Finding:
     for ray, mass, shares, accuracies in zip(RAYS, look["mass"], look["shares"], look["accuracies"]):
         cells = [value for pair in zip(mass, shares) for value in pair] + accuracies
         rows.append((f"({ray[0]:g}, {ray[1]:g})", *(f"{value:.2f}" for value in cells)))
-    title = f"Attribution to the true classes of {look['images']} test images; the share of it above the diagonal"
+    title = f"Attribution to the true classes of {look['images']} test images; its share in the top left half"
     left, right = look["shares"][0][0], 1 - look["shares"][2][1]
     claims = [
         Claim("at the first ray, what speaks for the left class is mostly at the top left", left > 0.5, f"{left:.0%}"),

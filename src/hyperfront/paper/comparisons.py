@@ -36,6 +36,8 @@ class Side:
     rays: int
     rates: tuple[str, ...] = ()
     """Studies of baselines with another learning rate."""
+    as_paper: bool = True
+    """Whether the paper's numbers are of such data and settings."""
 
     def results(self, workshop: Workshop) -> list[Result]:
         """Of the baselines, then of the hypernetworks."""
@@ -72,7 +74,7 @@ class Measured:
         """With the learning rate that was chosen, and the number of points, where those are not one for each ray."""
         first = self.results[0]
         points = len(first.fronts["test"]["losses"])
-        rate = f", tuned ({first.settings['lr']:g})" if self.tuned else ""
+        rate = f", better of two rates ({first.settings['lr']:g})" if self.tuned else ""
         return NAME_OF[self.method] + rate + (f" ({points} points)" if points != len(first.rays) else "")
 
 
@@ -106,14 +108,15 @@ def compared(workshop: Workshop, sides: Sequence[Side], paper: Numbers) -> Findi
         tuned = {each.method: each for each in better_rates(workshop, side, methods)}
         rows = []
         for method in methods_of(workshop, side):
-            rows += _rows(side, method, methods.get(method), paper[side.problem])
+            rows += _rows(side, method, methods.get(method), paper[side.problem] if side.as_paper else {})
             rows += [_tuned_row(tuned[method])] if method in tuned else []
         missing = [*_missing(workshop, side, methods)]
         finding.missing.extend([*missing, *_untimed(side, methods)])
         finding.tables.append(Table(side.title, COLUMNS, rows))
         if not missing:
             finding.claims.extend(claims(side, [*methods.values(), *tuned.values()]))
-        finding.notes.extend(note for each in methods.values() for note in spent(each.results[0]))
+        for each in methods.values():
+            finding.notes.extend([*spent(each.results[0]), *ignored_rays(side.title, each.results)])
         found = methods | {each.name: each for each in tuned.values()}
         finding.numbers[side.title] = {name: _document(each) for name, each in found.items()}
         finding.environments.extend(dict(result.environment) for each in found.values() for result in each.results)
@@ -129,6 +132,20 @@ def spent(result: Result) -> list[str]:
     size = f"{budget.generations:,} generations of {budget.individuals(len(result.reference))} individuals"
     where = "" if result.problem in TOYS else f", on {budget.rows:,} training rows"
     return [f"{result.problem}, {NAME_OF[result.method]}: {size}{where}."]
+
+
+def ignored_rays(title: str, results: Sequence[Result]) -> list[str]:
+    """How many hypernetworks have one point for all rays, in words, if some do."""
+    count = sum(_points([result.fronts["test"]]) == 1 for result in results)
+    if not count or results[0].method not in PHN:
+        return []
+    runs = f"{count} of {len(results)} runs" if len(results) > 1 else "its run"
+    return [f"{title}, {NAME_OF[results[0].method]}: in {runs} all rays have the same losses; it ignores them."]
+
+
+def _points(fronts: Sequence[Mapping[str, Any]]) -> int:
+    """Different points of a front, of the one that has fewest."""
+    return min(len(set(map(tuple, front["losses"]))) for front in fronts)
 
 
 def _missing(workshop: Workshop, side: Side, methods: Mapping[str, Measured]) -> Iterator[str]:
@@ -154,7 +171,7 @@ def _rows(side: Side, method: str, found: Measured | None, paper: Mapping[str, N
     said, name = paper.get(method), NAME_OF[method]
     digits = 2 if side.problem in MNIST else 3
     number = shown(said.hypervolume if said else None, digits), shown(said.uniformity if said else None)
-    minutes = shown(MINUTES.get(side.problem, {}).get(method), 1)
+    minutes = shown(MINUTES.get(side.problem, {}).get(method) if said else None, 1)
     if found is None:
         return [(name, "", "", "", "missing", number[0], "", number[1], "", "", minutes, "")]
     tests = [result.fronts["test"] for result in found.results]
@@ -163,7 +180,7 @@ def _rows(side: Side, method: str, found: Measured | None, paper: Mapping[str, N
             name,
             str(len(tests)),
             str(len(found.results[0].rays) or "-"),
-            str(len(tests[0]["losses"])),
+            str(_points(tests)),
             spread([test["hypervolume"] for test in tests]),
             number[0],
             spread([test["uniformity"] for test in tests]),
@@ -175,10 +192,11 @@ def _rows(side: Side, method: str, found: Measured | None, paper: Mapping[str, N
         )
     ]
     if found.same:
-        same, rays = TABLE_6[side.problem][method], str(len(found.same[0]["rays"]))
+        same = TABLE_6[side.problem][method] if said else None
         volume, uniform = (spread([front[key] for front in found.same]) for key in ("hypervolume", "uniformity"))
-        numbers = volume, shown(same.hypervolume), uniform, shown(same.uniformity)
-        rows.append((f"{name}, same rays", str(len(found.same)), rays, rays, *numbers, *("" for _ in COLUMNS[8:])))
+        counts = str(len(found.same)), str(len(found.same[0]["rays"])), str(_points(found.same))
+        said = (shown(same.hypervolume), shown(same.uniformity)) if same else ("-", "-")
+        rows.append((f"{name}, same rays", *counts, volume, said[0], uniform, said[1], *("" for _ in COLUMNS[8:])))
     return rows
 
 
@@ -213,9 +231,10 @@ def better_rates(workshop: Workshop, side: Side, methods: Mapping[str, Measured]
 
 def _tuned_row(method: Measured) -> tuple[str, ...]:
     tests, rays = [result.fronts["test"] for result in method.results], str(len(method.results[0].rays))
+    points = str(_points(tests))
     volume, uniform = (spread([test[key] for test in tests]) for key in ("hypervolume", "uniformity"))
     size = f"{method.results[0].parameters:,}"
-    return method.name, str(len(tests)), rays, rays, volume, "-", uniform, "-", "-", "-", "-", size
+    return method.name, str(len(tests)), rays, points, volume, "-", uniform, "-", "-", "-", "-", size
 
 
 def _mean(results: Sequence[Result], split: str) -> float:
@@ -245,6 +264,7 @@ def at_same_rays(workshop: Workshop, sides: Sequence[Side]) -> Finding:
             fronts, said = [look for look in looks if look], TABLE_6[side.problem][method]
             finding.numbers.setdefault(side.title, {})[method] = [front["hypervolume"] for front in fronts]
             finding.environments.extend(dict(result.environment) for result in group)
+            finding.notes.extend(ignored_rays(side.title, group) if group else [])
             finding.missing.extend(
                 missing_seeds(f"{side.title}: {method}", len(fronts), workshop.study(side.phn).seeds)
             )

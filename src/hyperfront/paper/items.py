@@ -58,8 +58,16 @@ SCENES = (
 )
 MOTION = (
     Side("SARCOS, the paper's split", "sarcos", "sarcos-paper-phn", "sarcos-paper-20", 20),
-    Side("SARCOS, split by blocks", "sarcos", "sarcos-blocks-phn", "sarcos-blocks-20", 20, ("sarcos-blocks-rate",)),
-    Side("SARCOS, split by blocks, preset best", "sarcos", "sarcos-best-phn", "sarcos-best-20", 20),
+    Side(
+        "SARCOS, split by blocks",
+        "sarcos",
+        "sarcos-blocks-phn",
+        "sarcos-blocks-20",
+        20,
+        ("sarcos-blocks-rate",),
+        as_paper=False,
+    ),
+    Side("SARCOS, split by blocks, preset best", "sarcos", "sarcos-best-phn", "sarcos-best-20", 20, as_paper=False),
 )
 SAME = (*IMAGES, *FAIRNESS, SCENES[0], MOTION[0])
 TOY_1 = (

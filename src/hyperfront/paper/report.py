@@ -66,7 +66,7 @@ def report(folder: Path) -> str:
     """The page."""
     sections = collect(folder)
     loose = load_folder(folder, without="studies")  # of `hyperfront train --result`
-    results = [*loose, *load_folder(folder / "full")]
+    results = [*load_folder(folder / "full"), *loose]
     parts = {
         "overview": ("Overview", _overview(sections)),
         "claims": ("What it shows", _claims(sections)),
@@ -89,8 +89,9 @@ def _overview(sections: list[Section]) -> Iterator[str]:
     yield page.paragraph(
         "Every table and figure of Navon, Shamsian, Fetaya & Chechik, “Learning the Pareto Front with Hypernetworks” "
         "(ICLR 2021), made with hyperfront. Columns called “paper” hold the numbers of the paper; all others were "
-        "measured here, on test data unless said, with the models that validation data chose; +- is the standard "
-        "deviation over seeds. Uniformity has the natural logarithm.",
+        "measured here, on test data unless said, with the models that validation data chose (the last ones, where no "
+        "validation point is below the reference, and for toys); +- is the standard deviation over seeds. Uniformity "
+        "has the natural logarithm.",
         link=("The paper", PAPER),
     )
     yield page.paragraph(
@@ -108,8 +109,8 @@ def _claims(sections: list[Section]) -> Iterator[str]:
         return
     count = Counter(claim.verdict for _, claim in claims)
     yield page.paragraph(
-        f"{count['yes']} of {len(claims)} hold here, {count['no']} do not, which is as honest a result; "
-        f"{count['close']} are close: the means are nearer to each other than their standard deviations over seeds."
+        f"Of {len(claims)} statements, {count['yes']} hold here, {count['no']} do not, and {count['close']} are close: "
+        "two means are apart by less than the sum of their standard deviations over seeds."
     )
     rows = [(each.name, claim.text, claim.verdict, claim.numbers) for each, claim in claims]
     yield page.table(Table("Claims", ("item", "claim", "holds", "numbers"), rows), link_first=True, stacked=True)
@@ -166,13 +167,16 @@ def _environment(sections: list[Section], results: list[Result]) -> Iterator[str
     if not commits:
         yield page.paragraph("No results.")
         return
+    rows = [(str(number), *where) for number, where in enumerate(commits, 1)]
     yield page.paragraph(
         "Products with the precision “high” round their factors to TF32 on a GPU (`--tf32`). Commits of the project "
-        "have their number of files; + says that something in the checkout had not been committed."
+        "have their number of files; + says that something in the checkout had not been committed, and unknown that "
+        "there was none."
     )
-    yield page.table(Table("Where the results and times were made", columns, [*commits]), stacked=True)
+    yield page.table(Table("Where the results and times were made", ("number", *columns), rows), stacked=True)
     known = (
-        f"{where[0]}: " + ", ".join(f"{c} ({n})" for c, n in each.most_common()) for where, each in commits.items()
+        f"{number}: " + ", ".join(f"{commit} ({count})" for commit, count in each.most_common())
+        for number, each in enumerate(commits.values(), 1)
     )
     yield page.folded("Commits", page.items(known))
 

@@ -24,7 +24,7 @@ Panel = tuple[str, str]
 
 def known_fronts(workshop: Workshop, rows: Sequence[Sequence[Panel]]) -> Finding:
     """Points and true front of each panel, at the first seed; all seeds are in the table."""
-    columns = ("problem", "method", "rays", "HV", "uniformity", "least", "distance", "seconds")
+    columns = ("problem", "method", "rays", "HV", "uniformity", "least uniformity", "largest distance", "seconds")
     found: dict[Panel, list[Result]] = {}
     for study, method in (panel for row in rows for panel in row):
         found[study, method] = workshop.results(study, [method])
@@ -41,7 +41,7 @@ def known_fronts(workshop: Workshop, rows: Sequence[Sequence[Panel]]) -> Finding
         finding.notes.extend(spent(results[0]))
     if not lines:
         return finding
-    title = "Known fronts: points of all seeds on the true front, and on their rays"
+    title = "Known fronts: how near the points of all seeds come to the front and to their rays"
     finding.tables.append(Table(title, columns, lines))
     finding.figure = _figure(workshop, rows, found)
     return finding
