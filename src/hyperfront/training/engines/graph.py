@@ -57,6 +57,8 @@ class Graph:
         self.rows = [torch.empty_like(tensor, device=self.device) for tensor in drawn]
         self.rates = torch.empty(epochs.length, len(self.optimizer.param_groups), device=self.device)
         self.tables = [self.rays, *self.rows, self.rates]
+        # where the graphs write the rates of a step: kept, since memory given back would be written to all the same
+        self.lr = [torch.zeros((), device=self.device) for _ in self.optimizer.param_groups]
         self.t = torch.zeros(1, dtype=torch.long, device=self.device)
         self.sums = torch.zeros(self.model.m, dtype=torch.float64, device=self.device)
         self.statuses = torch.zeros(len(Status), dtype=torch.long, device=self.device)
@@ -131,7 +133,7 @@ class Graph:
         for staged, tensor in zip(tensors(self.staged[place]), tensors(gathered)):
             staged.copy_(tensor)
 
-    def _step(self, place: int, lr: Sequence[Tensor], beside: torch.cuda.Stream) -> None:
+    def _step(self, place: int, beside: torch.cuda.Stream) -> None:
         """Train on what lies at one place and gather for the next step at the other."""
         here = torch.cuda.current_stream()
         start = here.record_event()
@@ -140,34 +142,33 @@ class Graph:
         with torch.cuda.stream(beside):
             self._stage(1 - place, self._gather(1))
             rates = self.rates.index_select(0, self.t)[0]
-            torch._foreach_copy_(list(lr), list(rates.unbind()))
+            torch._foreach_copy_(self.lr, list(rates.unbind()))
         here.wait_stream(beside)
         self.optimizer.step()
         self.tally(result.losses, result.status, self.sums, self.statuses, self.t)
 
     def _capture(self) -> list[torch.cuda.CUDAGraph]:
-        lr = [torch.zeros((), device=self.device) for _ in self.optimizer.param_groups]
         stream, beside = torch.cuda.Stream(), torch.cuda.Stream()
         graphs, pool = [torch.cuda.CUDAGraph() for _ in self.staged], torch.cuda.graph_pool_handle()
         self.model.train()
-        with self._as_it_was(), self._rates_on_device(lr):
+        with self._as_it_was(), self._rates_on_device():
             try:
                 stream.wait_stream(torch.cuda.current_stream())
                 with torch.cuda.stream(stream):
-                    self._step(0, lr, beside)  # allocates, compiles and chooses algorithms
+                    self._step(0, beside)  # allocates, compiles and chooses algorithms
                     with _no_synchronisation():
-                        self._step(1, lr, beside)
+                        self._step(1, beside)
                 torch.cuda.current_stream().wait_stream(stream)
                 self.t.zero_()
                 began = time.perf_counter()
                 for place, graph in enumerate(graphs):
                     with torch.cuda.graph(graph, pool, stream, capture_error_mode="thread_local"):
-                        self._step(place, lr, beside)
+                        self._step(place, beside)
                 if self.epochs.length >= MANY and (time.perf_counter() - began) * MANY < PATIENCE:
                     self.many = torch.cuda.CUDAGraph()
                     with torch.cuda.graph(self.many, pool, stream, capture_error_mode="thread_local"):
                         for step in range(MANY):
-                            self._step(step % 2, lr, beside)
+                            self._step(step % 2, beside)
             except (RuntimeError, NotImplementedError) as error:
                 torch.cuda.synchronize()
                 raise NotCapturable(
@@ -194,10 +195,10 @@ class Graph:
             torch.cuda.set_rng_state(random, self.device)
 
     @contextlib.contextmanager
-    def _rates_on_device(self, lr: Sequence[Tensor]) -> Iterator[None]:
+    def _rates_on_device(self) -> Iterator[None]:
         groups = self.optimizer.param_groups
         rates = [group["lr"] for group in groups]
-        for group, tensor in zip(groups, lr):
+        for group, tensor in zip(groups, self.lr):
             group["lr"] = tensor
         try:
             yield
