@@ -23,7 +23,7 @@ import hyperfront as hf
 from hyperfront.cli import main
 from hyperfront.errors import CheckpointError
 from hyperfront.experiments import Plan, Result, compare, timing
-from hyperfront.experiments.compare import times_one_by_one
+from hyperfront.experiments.compare import table, times_one_by_one
 from hyperfront.experiments.pruning import Dominated
 from hyperfront.experiments.tune import Tuned, most_uniform, tune
 from hyperfront.problems import toys
@@ -138,6 +138,10 @@ def test_after_ctrl_c_the_same_command_ends_where_it_would_have(tmp_path):
         (["tune", "zdt2", "--search", "lr"], "nothing to search"),
         (["tune", "zdt2", "--search", "colour=1,2", "--trials", "1"], "does not take these options"),
         (["tune", "zdt2", "--search", "hidden=1,2", "--method", "ls"], "no hypernetwork"),
+        (["tune", "zdt2", "--search", "arguments=1,2"], "cannot be searched"),
+        (["tune", "zdt2", "--out", "/dev/null/below"], "cannot write"),
+        (["compare", "zdt2", "--out", "/dev/null/below"], "cannot write"),
+        (["compare", "zdt2", "--methods", "nsga3,cpmtl", "--tuned", "nowhere"], "--method ls"),
     ],
 )
 def test_mistakes_get_an_answer(words, message, tmp_path):
@@ -245,6 +249,61 @@ def test_a_grid_that_was_stopped_is_searched_to_its_end(stopped, tmp_path):
     assert found.trials == {"complete": 3, "fail": 1}
 
 
+def test_settings_whose_trial_ended_with_an_error_are_tried_again(tmp_path):
+    class Fails(hf.Callback):
+        def epoch_ended(self, record):
+            raise OSError("the disk is full")
+
+    plan, rates = Plan("quick", Recipe(epochs=2), hf.rays(3, 2)), [1e-3, 1e-2]
+    given = {"space": {"lr": rates}, "storage": f"sqlite:///{tmp_path}/trials.db"}
+    for _ in range(2):
+        with pytest.raises(OSError, match="full"):
+            tune(toys.vlmop2(), "epo", plan, callbacks=[Fails()], **given)
+    tried = []
+    found = tune(toys.vlmop2(), "epo", plan, notify=lambda study, trial: tried.append(trial.params["lr"]), **given)
+    assert sorted(tried) == rates and found.trials == {"complete": 2, "fail": 2}
+
+
+def test_machines_that_begin_at_the_same_time_try_other_settings(tmp_path):
+    """Both make their study before either has a trial."""
+    plan = Plan("quick", Recipe(epochs=1), hf.rays(3, 2))
+    given = {"space": {"lr": (1e-4, 1e-1)}, "storage": f"sqlite:///{tmp_path}/trials.db", "trials": 4}
+    tried = []
+
+    class Joins(hf.Callback):
+        """A second machine begins while the first one trains."""
+
+        joined = False
+
+        def started(self, **_):
+            if not Joins.joined:
+                Joins.joined = True
+                work([])
+
+    def work(callbacks: list) -> None:
+        notify = lambda study, trial: tried.append(trial.params["lr"])  # noqa: E731
+        tune(toys.vlmop2(), "phn-ls", plan, callbacks=callbacks, notify=notify, **given)
+
+    work([Joins()])
+    assert len(tried) == len(set(tried)) >= 4
+
+
+def test_a_range_is_not_the_list_of_its_ends(tmp_path):
+    words = ["tune", "vlmop2", "--method", "epo", "--epochs", "1", "--trials", "1", "--out", "t", "--search"]
+    hyperfront(*words, "lr=0.001..0.1", folder=tmp_path)
+    refused = hyperfront(*words, "lr=0.001,0.1", folder=tmp_path, code=2)
+    assert "trials with other settings" in refused and "0.001..0.1" in refused
+
+
+def test_compare_says_what_was_tuned_otherwise_and_the_command_line_has_the_last_word(tmp_path):
+    words = ["tune", "vlmop2", "--method", "ls", "--arguments", "variables=3", "--out", "t"]
+    hyperfront(*words, "--search", "lr=0.01,0.02", "epochs=1,2", folder=tmp_path)
+    words = ["compare", "vlmop2", "--methods", "ls", "--seeds", "1", "--tuned", "t", "--epochs", "3", "--out", "c"]
+    text = hyperfront(*words, folder=tmp_path)
+    assert "other settings: arguments {'variables': 3}" in text and "epochs" not in text.partition("other settings")[2]
+    assert Result.load(tmp_path / "c" / "results" / "ls-0.json").settings["epochs"] == 3
+
+
 @pytest.mark.parametrize("address", ["foo://bar", "postgresql://nobody@localhost/none", "sqlite:////nowhere/x.db"])
 def test_a_data_base_that_cannot_be_used_is_named(address, tmp_path):
     text = hyperfront("tune", "vlmop2", "--method", "epo", "--storage", address, folder=tmp_path, code=2)
@@ -328,6 +387,49 @@ def test_a_method_named_twice_is_run_once_and_how_models_were_trained_is_kept(tm
     refused = hyperfront(*words, "--methods", "ls", folder=tmp_path, code=2)
     assert "one_by_one" in refused and "--out" in refused
     assert "rays, preset" not in hyperfront(*words, "--methods", "ls,eppo", folder=tmp_path, code=2)
+
+
+def regression() -> hf.Problem:
+    """A problem that is not built in, whose validation data are unlike its test data."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(160, 3, generator=generator)
+    y = torch.stack([x[:, 0] * x[:, 1], x[:, 2]], dim=1)
+    problem = hf.supervised(
+        (x[:80], y[:80]),
+        (x[80:120], y[80:120] + 0.2),
+        (x[120:], y[120:] * 1.1),
+        losses={
+            "first": lambda output, batch: (output[:, 0] - batch[1][:, 0]).square().mean(),
+            "second": lambda output, batch: (output[:, 0] - batch[1][:, 1]).square().mean(),
+        },
+        reference=(4, 4),
+    )
+    return replace(problem, make_target=lambda: torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.Linear(5, 1)))
+
+
+def test_the_table_is_of_the_test_data_of_the_weights_that_validation_chose_over_all_seeds(tmp_path):
+    problem, rays = regression(), hf.rays(3, m=2)
+    recipe = Recipe(epochs=4, lr=1e-2, batch_size=20, validate_every=2, model={"hidden": 6})
+    plan = Plan("own", recipe, rays)
+    results = compare(problem, ["phn-ls", "ls"], plan, seeds=[0, 1], folder=tmp_path, progress=False)
+    assert [(r.method, r.seed) for r in results] == [("phn-ls", 0), ("phn-ls", 1), ("ls", 0), ("ls", 1)]
+    volumes: dict[str, list[float]] = {}
+    for result in results:
+        run = tmp_path / "runs" / f"{result.method}-{result.seed}"
+        assert json.loads((run / "config.json").read_text())["seed"] == result.seed
+        model = hf.load(run / "best.safetensors", target=problem.make_target())
+        front = hf.evaluate(model, problem.test, rays)
+        torch.testing.assert_close(result.losses(), front.losses, rtol=1e-5, atol=0)
+        volumes.setdefault(result.method, []).append(front.hypervolume())
+        spent = sum(json.loads(line)["seconds"] for line in (run / "metrics.jsonl").read_text().splitlines())
+        assert result.seconds["training"] == pytest.approx(spent, abs=0.01) and result.seconds["total"] > spent
+    _, lines = table(results, {"ls": 12.0})
+    for name, _, volume, *_, seconds, apart, _ in lines:
+        first, second = volumes[name]
+        assert first != second
+        assert volume == f"{(first + second) / 2:.4f} +- {abs(first - second) / 2**0.5:.4f}"
+        mine = [result.seconds["training"] for result in results if result.method == name]
+        assert seconds == f"{sum(mine) / 2:.1f}" and apart == ("12.0" if name == "ls" else "-")
 
 
 def test_results_of_another_comparison_are_refused_with_what_differs(tmp_path):

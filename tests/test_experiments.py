@@ -10,6 +10,7 @@ import torch
 
 from hyperfront.errors import CheckpointError
 from hyperfront.experiments import Result, summarise
+from hyperfront.experiments.result import load_folder
 from hyperfront.experiments.table import COLUMNS
 from hyperfront.metrics import uniformity
 
@@ -70,7 +71,17 @@ def test_a_file_gives_back_what_was_saved_and_others_are_refused(tmp_path):
     again = Result.load(tmp_path / "r.json")
     assert again.fronts == found.fronts and list(again.objectives) == ["a", "b"]
     document = json.loads((tmp_path / "r.json").read_text())
-    for damage in ({"format": "x"}, {"schema": 99}):
+    for damage in ({"format": "x"}, {"schema": 99}, {"fronts": {}}, {"fronts": {"val": 1, "test": 2}}):
         (tmp_path / "bad.json").write_text(json.dumps(document | damage))
         with pytest.raises(CheckpointError, match=r"bad\.json"):
             Result.load(tmp_path / "bad.json")
+
+
+@pytest.mark.parametrize("text", ['{"format": "hyperfront-result", "sch', '["hyperfront-result"]'])
+def test_one_damaged_file_hides_no_other_and_is_named(text, tmp_path):
+    result(0, ON_RAYS).save(tmp_path / "r.json")
+    (tmp_path / "other.json").write_text("{}")  # of something else
+    (tmp_path / "bad.json").write_text(text)
+    with pytest.warns(UserWarning, match=r"passed over.*bad\.json") as warned:
+        (found,) = load_folder(tmp_path)
+    assert found.seed == 0 and len(warned) == 1

@@ -63,6 +63,11 @@ class Problem:
     """One row of what the module takes, zeros: its shapes and types, where the data are not."""
 
     @property
+    def name(self) -> str:
+        """Of a built-in problem; ``"problem"`` for any other."""
+        return (self.identity or {}).get("problem", "problem")
+
+    @property
     def m(self) -> int:
         return len(self.objectives)
 

@@ -29,7 +29,7 @@ from hyperfront.cli.output import as_markdown, console, show_table
 from hyperfront.errors import CheckpointError, HyperfrontError
 from hyperfront.experiments.compare import compare as run_all
 from hyperfront.experiments.compare import table, times_one_by_one
-from hyperfront.experiments.methods import Plan, check_method
+from hyperfront.experiments.methods import ONE_PER_RAY, Plan, check_method, family
 from hyperfront.experiments.result import Result
 from hyperfront.experiments.tune import Tuned
 from hyperfront.preferences import rays as laid_out
@@ -102,16 +102,17 @@ def compare(
         preset=preset,
         recipe=settings,
         rays=laid_out(rays, built.m),
-        tuned={}
-        if tuned is None
-        else {name: found.settings for name, found in _tuned(tuned, problem, preset, names).items()},
         expansion=_made(Expansion, expansion),
         budget=_made(Budget, budget),
         one_by_one=one_by_one,
         device=str(choose_device(device, built)),
         engine=engine,
     )
+    if tuned is not None:
+        given = {"epochs"} if epochs is not None else set()
+        plan = dataclasses.replace(plan, tuned=_tuned(tuned, problem, names, plan, given))
     folder = out or Path("runs") / f"compare-{problem}-{preset}"
+    checkpoint.refuse_unwritable(folder / "table.md", again=True)  # said now, not after the last run
     torch.set_num_threads(1)  # tensors this small gain nothing from more, and lose much on a busy machine
     count = iter(range(1, len(names) * seeds + 1))
 
@@ -133,23 +134,28 @@ def compare(
     _show(results, apart, built, folder, markdown)
 
 
-def _tuned(folder: Path, problem: str, preset: str, names: Sequence[str]) -> dict[str, Tuned]:
-    wanted = dict.fromkeys("ls" if name == "cpmtl" else name for name in names)  # CPMTL begins with the models of LS
+def _tuned(folder: Path, problem: str, names: Sequence[str], plan: Plan, given: set[str]) -> dict[str, dict[str, Any]]:
+    """The settings that were found for methods, but for those ``given`` on the command line."""
+    names = [name for name in names if family(name) in ("phn", *ONE_PER_RAY)]  # others have nothing to tune
+    wanted = [*dict.fromkeys("ls" if name == "cpmtl" else name for name in names)]  # which CPMTL begins with
     found = {name: Tuned.load(folder / f"{name}.json") for name in wanted if (folder / f"{name}.json").exists()}
     if foreign := next((tuned for tuned in found.values() if tuned.problem != problem), None):
         raise CheckpointError("that was tuned on another problem", got=f"{folder}: {foreign.problem}", expected=problem)
-    if other := sorted({tuned.preset for tuned in found.values()} - {preset}):
-        console.print(f"tuned with another preset than {preset}: {', '.join(other)}")
+    for name, tuned in found.items():
+        before, now = {"preset": tuned.preset, **tuned.made_with}, {"preset": plan.preset, **plan.settings(name)}
+        known = before.keys() & now.keys() - tuned.settings.keys() - {"rays"}
+        if different := [key for key in sorted(known) if before[key] != now[key]]:
+            console.print(f"{name} was tuned with other settings: {', '.join(f'{k} {before[k]}' for k in different)}")
     if rest := [name for name in wanted if name not in found]:
         console.print(f"not tuned, so with the settings of the preset: {', '.join(rest)}")
-    if not found:
+    if wanted and not found:
         raise CheckpointError(
             "nothing was tuned there",
             got=folder,
-            expected=f"{names[0]}.json",
-            fix=f"hyperfront tune {problem} --method {names[0]}",
+            expected=f"{wanted[0]}.json",
+            fix=f"hyperfront tune {problem} --method {wanted[0]}",
         )
-    return found
+    return {name: {k: v for k, v in tuned.settings.items() if k not in given} for name, tuned in found.items()}
 
 
 def _made(kind: type, arguments: tuple[str, ...]) -> Any:

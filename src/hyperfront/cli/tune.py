@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import torch
 import tyro
 
+from hyperfront.checkpoint import refuse_unwritable
 from hyperfront.cli.arguments import (
     Arguments,
     DataFolder,
@@ -99,6 +100,8 @@ def tune(
         engine=engine,
     )
     folder = out or Path("runs") / f"tune-{problem}-{preset}"
+    file = folder / f"{method}.json"
+    refuse_unwritable(file, again=True)  # said now, not after the last trial
     if storage is None:
         folder.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
@@ -118,7 +121,6 @@ def tune(
         )
     except KeyboardInterrupt:
         raise KeyboardInterrupt("stopped; the same command goes on with the trials that are left") from None
-    file = folder / f"{method}.json"
     found.save(file)
     rule = "highest uniformity of what is not dominated" if family(method) == "per-ray" else "best hypervolume"
     console.print(f"\n{rule}: {_words(found.settings)}")

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from hyperfront import checkpoint
 from hyperfront.experiments.methods import ONE_PER_RAY, Plan, check_method, family, run_method
 from hyperfront.experiments.result import Result
@@ -40,7 +38,9 @@ def compare(
     for method in methods:
         check_method(method)
     files = {(method, seed): folder / "results" / f"{method}-{seed}.json" for seed in seeds for method in methods}
-    done = {part: _finished(file, plan, part[0], problem) for part, file in files.items() if file.exists()}
+    done = {part: Result.load(file) for part, file in files.items() if file.exists()}
+    for result in done.values():
+        check_settings(result, plan, problem)
     for part, file in files.items():
         notify(*part, done.get(part))
         if part not in done:
@@ -67,15 +67,12 @@ def times_one_by_one(
     return found
 
 
-def _finished(file: Path, plan: Plan, method: str, problem: Problem) -> Result:
-    """The result in ``file``, or an error if it is of another comparison."""
-    found, settings = Result.load(file), plan.settings(method)
-    identity = (problem.identity or {}).get("problem")
-    wanted = {"problem": identity, "preset": plan.preset, **settings}
+def check_settings(found: Result, plan: Plan, problem: Problem) -> None:
+    """An error if the result is of another comparison."""
+    wanted = {"problem": problem.name, "preset": plan.preset, **plan.settings(found.method)}
     stored = {"problem": found.problem, "preset": found.preset, **found.settings}
-    what = f"the folder holds a result of {method} with other settings"
+    what = f"the folder holds a result of {found.method} with other settings"
     refuse_difference(stored, wanted, what=what, fix="the same settings, or another folder (--out)")
-    return found
 
 
 COLUMNS = ("method", "points", "HV", "uniformity", "distance", "seconds", "one by one", "parameters")
@@ -86,8 +83,8 @@ def table(
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Columns, and a row for each method: means over seeds (and standard deviations), on the test data.
 
-    ``distance`` is the largest one of a point to the true front, where that is known. ``seconds`` are those of the
-    training steps, ``one by one`` those of the same models trained one after the other, given as ``apart``.
+    ``distance`` is the largest one of a point of any seed to the true front, where that is known. ``seconds`` are those
+    of the training steps, ``one by one`` those of the same models trained one after the other, given as ``apart``.
     """
     shown = [name for name in COLUMNS if truth is not None or name != "distance"]
     return tuple(shown), [_row(method, group, apart.get(method), truth) for method, group in _by_method(results)]
@@ -100,14 +97,14 @@ def _by_method(results: Sequence[Result]) -> Iterator[tuple[str, list[Result]]]:
 
 def _row(method: str, group: Sequence[Result], apart: float | None, truth: Truth | None) -> tuple[str, ...]:
     tests = [result.fronts["test"] for result in group]
-    distances = [truth.distance(torch.tensor(test["losses"])).max().item() for test in tests] if truth else []
+    distances = [truth.distance(result.losses()).max().item() for result in group] if truth else []
     single = group[0].family == "single"
     return (
         "single (ideal)" if single else method,
         "1" if single else str(len(tests[0]["losses"])),
         spread([test["hypervolume"] for test in tests], digits=4),
         spread([test["uniformity"] for test in tests], digits=4),
-        *([f"{sum(distances) / len(distances):.1e}"] if truth else []),
+        *([f"{max(distances):.1e}"] if truth else []),
         f"{sum(result.seconds['training'] for result in group) / len(group):,.1f}",
         "-" if apart is None else f"{apart:,.1f}",
         f"{group[0].parameters:,}",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ FORMAT = "hyperfront-result"
 
 @dataclass(frozen=True)
 class Result:
-    """A run of a built-in problem: the model or models chosen on validation data, and their front on the test data."""
+    """A run: the model or models chosen on validation data, and their front on the test data."""
 
     problem: str
     preset: str
@@ -81,15 +82,27 @@ class Result:
                 raise CheckpointError(
                     "the result is of another version", got=f"{path}: schema {schema}", expected=checkpoint.SCHEMA
                 )
+            if not all(document["fronts"][split]["losses"] for split in ("val", "test")):
+                raise KeyError("losses")
             return cls(**document)
         except (AttributeError, KeyError, TypeError) as error:
             raise CheckpointError("the file holds no result of a run", got=f"{path}: {error!r}") from None
 
 
 def load_folder(folder: Path, *, without: str | None = None) -> list[Result]:
-    """All results in a folder, at any depth but below folders called ``without``; other JSON files are passed over."""
+    """All results in a folder, at any depth but below folders called ``without``; other JSON files are passed over,
+    damaged ones with a warning."""
     files = (file for file in sorted(folder.rglob("*.json")) if without not in file.relative_to(folder).parts)
-    return [Result.load(file) for file in files if FORMAT.encode() in file.read_bytes()]
+    return [*loaded(file for file in files if FORMAT.encode() in file.read_bytes())]
+
+
+def loaded(files: Iterable[Path]) -> Iterator[Result]:
+    """The results in files, for something to look at: one that is damaged is no reason not to show the others."""
+    for file in files:
+        try:
+            yield Result.load(file)
+        except CheckpointError as error:
+            warnings.warn(f"passed over: {error.what} ({error.got})", stacklevel=2)
 
 
 def measure(
@@ -118,7 +131,7 @@ def measure(
     times |= seconds if isinstance(seconds, Mapping) else {"total": seconds}
     summary = {"cpmtl": _without_rays, "single": _ideal}.get(family, _summary)
     return Result(
-        problem=(problem.identity or {})["problem"],
+        problem=problem.name,
         preset=preset,
         solver=solver,
         seed=seed,

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,8 @@ Space = Mapping[str, Sequence[Any]]
 LEARNING_RATE: Space = {"lr": (1e-4, 1e-2)}
 TRIALS = 20
 """Of a search that is not a grid."""
+NOT_SEARCHED = {"align", "arguments", "evaluation_rays", "model", "separate"}
+"""Fields of a recipe that say what is trained on what, or change nothing in a trial."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class Tuned:
     losses: list[list[float]]
     trials: Mapping[str, int]
     """How many ended how."""
+    made_with: Mapping[str, Any] = field(default_factory=dict)
+    """All settings of the trials, before those that were searched."""
 
     def save(self, path: Path) -> None:
         checkpoint.write_json(path, {"format": FORMAT, "schema": checkpoint.SCHEMA, **asdict(self)})
@@ -98,7 +102,13 @@ def tune(
     settings = {item.name for item in fields(Recipe)}
     if kind == "per-ray" and (options := sorted(space.keys() - settings)):
         raise HyperfrontError(
-            f"{method} has no hypernetwork to tune", got=options[0], expected="one of " + ", ".join(sorted(settings))
+            f"{method} has no hypernetwork to tune",
+            got=options[0],
+            expected="one of " + ", ".join(sorted(settings - NOT_SEARCHED)),
+        )
+    if useless := sorted(space.keys() & NOT_SEARCHED):
+        raise HyperfrontError(
+            f"{useless[0]} cannot be searched", expected="one of " + ", ".join(sorted(settings - NOT_SEARCHED))
         )
     for name, values in space.items():
         if isinstance(getattr(plan.recipe, name, None), int | float) and any(isinstance(each, str) for each in values):
@@ -114,14 +124,15 @@ def tune(
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         kept = _storage(storage)
         study = optuna.create_study(
-            study_name="-".join([(problem.identity or {}).get("problem", "problem"), plan.preset, method]),
+            study_name="-".join([problem.name, plan.preset, method]),
             storage=kept,
-            sampler=_sampler(space, seed, kept),
+            sampler=_sampler(space, seed),
             pruner=optuna.pruners.MedianPruner(STARTUP, math.ceil(WARMUP * plan.recipe_of(method).epochs)),
             directions=["minimize"] * problem.m if many else ["maximize"],
             load_if_exists=True,
         )
-    _check_study(study, plan.settings(method) | {"seed": seed, "search": describe(space)})
+    search = {name: "{}..{}".format(*v) if isinstance(v, tuple) else v for name, v in space.items()}
+    _check_study(study, plan.settings(method) | {"seed": seed, "search": describe(search)})
     trial_of = _one_ray if many else _hypernetwork
 
     def objective(trial: Any) -> Any:
@@ -131,7 +142,9 @@ def tune(
         except LossError as error:  # a learning rate that is too high, for instance
             trial.set_user_attr("failed", error.what)
             raise optuna.TrialPruned(error.what) from None
-        except KeyboardInterrupt:
+        except optuna.TrialPruned:
+            raise
+        except BaseException:  # Ctrl-C, missing data, a full disk: says nothing about these settings
             _put_back(study, trial)
             raise
 
@@ -215,11 +228,12 @@ def _chosen(study: Any, problem: Problem, plan: Plan, method: str) -> Tuned:
     best = most_uniform(complete) if family(method) == "per-ray" else study.best_trial
     states = [trial.state.name.lower() for trial in study.get_trials(deepcopy=False)]
     return Tuned(
-        problem=(problem.identity or {}).get("problem", "problem"),
+        problem=problem.name,
         preset=plan.preset,
         method=method,
         settings=best.params,
         trials={state: states.count(state) for state in sorted(set(states))},
+        made_with=plan.settings(method),
         **{key: best.user_attrs[key] for key in ("hypervolume", "uniformity", "losses")},
     )
 
@@ -245,10 +259,27 @@ def _is_grid(space: Space) -> bool:
     return all(isinstance(values, list) for values in space.values())
 
 
-def _sampler(space: Space, seed: int, storage: Any) -> Any:
-    """The whole grid where there are only lists, else a tree of Parzen estimators; seeded anew when a study goes on."""
+def _sampler(space: Space, seed: int) -> Any:
+    """The whole grid where there are only lists, else a tree of Parzen estimators."""
     samplers = load_optuna().samplers
     if _is_grid(space):
         return samplers.GridSampler(dict(space), seed=seed)
-    known = sum(study.n_trials for study in load_optuna().get_all_study_summaries(storage))
-    return samplers.TPESampler(seed=int(np.random.SeedSequence([seed, known]).generate_state(1)[0]))
+
+    class ByNumber(samplers.BaseSampler):
+        """Random numbers from ``(seed, number of the trial)``: a study that goes on, and machines that begin at the
+        same time, draw other settings."""
+
+        def before_trial(self, study: Any, trial: Any) -> None:
+            number = np.random.SeedSequence([seed, trial.number]).generate_state(1)[0]
+            self.own = samplers.TPESampler(seed=int(number))
+
+        def infer_relative_search_space(self, *given: Any) -> Any:
+            return self.own.infer_relative_search_space(*given)
+
+        def sample_relative(self, *given: Any) -> Any:
+            return self.own.sample_relative(*given)
+
+        def sample_independent(self, *given: Any) -> Any:
+            return self.own.sample_independent(*given)
+
+    return ByNumber()

@@ -51,7 +51,7 @@ def integrated_gradients(
 
 def attribution(workshop: Workshop, study: str) -> Finding:
     """One image in pictures; over many, on whose side the pixels lie that speak for its class."""
-    results = [r for r in workshop.results(study) if r.method == "phn-epo" and r.seed == 0]
+    results = [result for result in workshop.results(study, ["phn-epo"]) if result.seed == 0]
     look = workshop.look(study, "phn-epo", 0, "attribution", _measure) if results else None
     if look is None:
         return Finding(missing=[f"{study}: attributions of phn-epo"])

@@ -85,7 +85,7 @@ def trade_offs(workshop: Workshop, studies: Sequence[str]) -> Finding:
     finding, rows = Finding(), []
     with panels(1, len(studies), width=3.6) as (figure, axes):
         for each, study in zip(axes[0], studies):
-            results = [r for r in workshop.results(study) if r.method == "phn-epo" and r.seed == 0]
+            results = [result for result in workshop.results(study, ["phn-epo"]) if result.seed == 0]
             each.set_title(workshop.study(study).problem, fontsize=10)
             if not results:
                 finding.missing.append(f"{study}: phn-epo")

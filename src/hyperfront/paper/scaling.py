@@ -101,7 +101,7 @@ def against_settings(workshop: Workshop, settings: Mapping[str, Mapping[float, s
             known: dict[float, list[float]] = {}
             missing = []
             for value, study in studies.items():
-                results = [result for result in workshop.results(study) if result.method == "phn-epo"]
+                results = workshop.results(study, ["phn-epo"])
                 missing += missing_seeds(f"{study}: phn-epo", len(results), workshop.study(study).seeds)
                 finding.environments.extend(dict(result.environment) for result in results)
                 if results:

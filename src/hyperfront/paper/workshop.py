@@ -19,10 +19,10 @@ from typing import Any
 import torch
 
 from hyperfront import checkpoint
-from hyperfront.errors import unknown_name
-from hyperfront.experiments.compare import compare
+from hyperfront.errors import CheckpointError, unknown_name
+from hyperfront.experiments.compare import check_settings, compare
 from hyperfront.experiments.methods import EVOLUTIONARY, TRAINERS, Plan, family
-from hyperfront.experiments.result import Result
+from hyperfront.experiments.result import Result, loaded
 from hyperfront.experiments.timing import seconds_apart, seconds_together
 from hyperfront.experiments.tune import Tuned, tune
 from hyperfront.model import ParetoModel
@@ -91,7 +91,7 @@ class Workshop:
     def _there(self, name: str) -> list[Result]:
         """The results in the folder of a study that have its settings."""
         study, files = self.study(name), (self.folder(name) / "results").glob("*.json")
-        found = [result for result in map(Result.load, files) if self._fits(result, study)]
+        found = [result for result in loaded(files) if self._fits(result, study)]
         return sorted(found, key=lambda r: (study.methods.index(r.method), r.seed))
 
     def look(
@@ -180,14 +180,14 @@ class Workshop:
         )
 
     def _fits(self, result: Result, study: Study) -> bool:
-        """Whether a result is one that the study asks for, as far as it says what its settings were."""
-        kind = result.problem, result.preset, len(result.settings.get("rays", result.rays))
-        if kind != (study.problem, study.preset, study.rays) or result.method not in study.methods:
+        """Whether a result is one that the study asks for."""
+        if result.method not in study.methods or self.tuned(study, result.method) is None:
             return False
-        if self.tuned(study, result.method) is None:
+        try:
+            check_settings(result, self.plan(study), self.problem(study))
+        except CheckpointError:
             return False
-        wanted = self.plan(study).settings(result.method)
-        return all(wanted.get(key) == value for key, value in result.settings.items() if key != "rays")
+        return True
 
     def device_for(self, problem: Problem) -> str:
         if self.device != "auto":
