@@ -136,6 +136,7 @@ def test_after_ctrl_c_the_same_command_ends_where_it_would_have(tmp_path):
         (["tune", "zdt2", "--method", "nsga3"], "no settings to tune"),
         (["tune", "zdt2", "--search", "lr=1..0.1"], "0 < low < high"),
         (["tune", "zdt2", "--search", "lr"], "nothing to search"),
+        (["tune", "zdt2", "--trials", "0"], "nothing to try"),
         (["tune", "zdt2", "--search", "colour=1,2", "--trials", "1"], "does not take these options"),
         (["tune", "zdt2", "--search", "hidden=1,2", "--method", "ls"], "no hypernetwork"),
         (["tune", "zdt2", "--search", "arguments=1,2"], "cannot be searched"),

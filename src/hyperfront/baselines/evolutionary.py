@@ -148,7 +148,7 @@ class _Fitness:
         if self.model.target.norms:
             raise HyperfrontError(
                 "evolutionary algorithms are for networks without BatchNorm, whose statistics would be another search",
-                got=", ".join(self.model.target.norms),
+                got=f"{len(self.model.target.norms)} of them: {', '.join([*self.model.target.norms][:3])}, ...",
                 fix="leave nsga3 and moead out",
             )
         source = problem.train.source

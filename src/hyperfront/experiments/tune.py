@@ -119,6 +119,8 @@ def tune(
         whole = math.prod(map(len, space.values()))
         trials = whole if trials is None else min(trials, whole)
     trials = TRIALS if trials is None else trials
+    if trials < 1:
+        raise HyperfrontError("nothing to try", got=f"{trials} trials", expected="one at least")
     many = kind == "per-ray"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)

@@ -90,7 +90,7 @@ class Finding:
             "notes": self.remarks,
             "numbers": self.numbers,
             "missing": self.missing,
-            "environments": self.environments,
+            "environments": [e for i, e in enumerate(self.environments) if e not in self.environments[:i]],
         }
 
     def markdown(self) -> str:
@@ -118,9 +118,3 @@ def shown(value: float | None, digits: int = 3) -> str:
     ('2.70', '-')
     """
     return "-" if value is None else f"{value:,.{digits}f}"
-
-
-def mean(values: Sequence[float | None]) -> float | None:
-    """The mean of those that are known."""
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
 from matplotlib.colors import Normalize
 
-from hyperfront import metrics, plots
+from hyperfront import plots
 from hyperfront.paper.comparisons import Side, methods_of
 from hyperfront.paper.drawing import absent, logarithmic, methods_legend, panels, ray_colours, scatter
 from hyperfront.paper.finding import Finding, Table, shown
@@ -97,7 +96,9 @@ def trade_offs(workshop: Workshop, studies: Sequence[str]) -> Finding:
             each.add_collection(LineCollection(lines, colors=list(ray_colours(rays)), linewidths=0.8, alpha=0.7))
             each.set_xticks(range(losses.shape[1]), [name.replace("_", "\n") for name in result.objectives])
             each.set(xlim=(-0.1, losses.shape[1] - 0.9), ylim=(0, losses.max() * 1.05), ylabel="test loss")
-            rows.append((result.problem, str(len(losses)), *_ranges(losses), shown(_nondominated(losses), 2)))
+            rows.append(
+                (result.problem, str(len(losses)), *_ranges(losses), shown(result.fronts["test"]["nondominated"], 2))
+            )
             finding.numbers[study] = {"rays": result.rays, "losses": result.fronts["test"]["losses"]}
             finding.environments.append(dict(result.environment))
         label = "ray entry of the cross entropy"
@@ -112,8 +113,3 @@ def trade_offs(workshop: Workshop, studies: Sequence[str]) -> Finding:
 
 def _ranges(losses: np.ndarray) -> list[str]:
     return [f"{low:.3f} to {high:.3f}" for low, high in zip(losses.min(0), losses.max(0))]
-
-
-def _nondominated(losses: np.ndarray) -> float:
-    """Share of the points that no other dominates."""
-    return metrics.nondominated(torch.from_numpy(losses)).double().mean().item()

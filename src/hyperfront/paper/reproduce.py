@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from hyperfront import checkpoint, plots
 from hyperfront.paper.deviations import DEVIATIONS
@@ -32,7 +31,6 @@ def reproduce(name: str, item: Item, workshop: Workshop) -> tuple[Finding, Path]
         "command": command(name, workshop.preset, finding, workshop.seeds),
         "differences": list(item.deviations),
         **finding.document(),
-        "environments": distinct(finding.environments),
     }
     checkpoint.write_json(folder / "data.json", document)
     warning = "A smoke test: the numbers mean nothing.\n\n" if item.trains and workshop.preset == "smoke" else ""
@@ -55,11 +53,6 @@ def differences(item: Item) -> str:
     """The departures from the paper that concern an item, as a list."""
     lines = [f"- **{name}**. {DEVIATIONS[name]}" for name in item.deviations]
     return "\n".join(lines or ["Nothing."]) + "\n"
-
-
-def distinct(environments: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each environment once."""
-    return [each for place, each in enumerate(environments) if each not in environments[:place]]
 
 
 def _write(path: Path, text: str) -> None:

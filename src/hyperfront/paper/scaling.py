@@ -23,8 +23,14 @@ def against_parameters(workshop: Workshop, problems: Mapping[str, Sequence[str]]
     finding, rows, methods = Finding(), [], []
     with panels(1, len(problems), width=3.4) as (figure, axes):
         for each, (title, studies) in zip(axes[0], problems.items()):
-            results = [result for study in studies for result in workshop.results(study)]
-            missing = [f"{s}: {m}" for s in studies for m in _absent(workshop, s)]
+            found = {study: workshop.results(study) for study in studies}
+            results = [result for group in found.values() for result in group]
+            missing = [
+                f"{study}: {method}"
+                for study, group in found.items()
+                for method in workshop.study(study).methods
+                if method not in {result.method for result in group}
+            ]
             finding.missing.extend(missing)
             few = laid_out(workshop.study(studies[0]).rays, 2).double()  # those of the separate models
             each.set_title(title, fontsize=10)
@@ -47,10 +53,6 @@ def against_parameters(workshop: Workshop, problems: Mapping[str, Sequence[str]]
     finding.tables.append(Table("Hypervolume by the number of parameters to train", columns, rows))
     finding.figure = figure
     return finding
-
-
-def _absent(workshop: Workshop, study: str) -> list[str]:
-    return [m for m in workshop.study(study).methods if m not in {r.method for r in workshop.results(study)}]
 
 
 def _row(title: str, result: Result, few: Tensor) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from hyperfront.experiments.result import Result
 from hyperfront.experiments.table import spread
 from hyperfront.paper.comparisons import spent
 from hyperfront.paper.drawing import NAME_OF, absent, panels, ray_colours, scatter
-from hyperfront.paper.finding import Claim, Finding, Table, mean, missing_seeds, shown
+from hyperfront.paper.finding import Claim, Finding, Table, missing_seeds, shown
 from hyperfront.paper.workshop import Workshop
 from hyperfront.plots import INK, MUTED
 from hyperfront.problem import Problem
@@ -63,7 +64,7 @@ def _row(problem: Problem, method: str, results: Sequence[Result]) -> tuple[str,
         spread([test["uniformity"] for test in tests], digits=4),
         f"{min(least):.4f}",
         f"{max(distances):.1e}",
-        shown(mean([result.seconds["training"] for result in results]), 1),
+        shown(fmean(result.seconds["training"] for result in results), 1),
     )
 
 
