@@ -136,8 +136,8 @@ DEVIATIONS: dict[str, Deviation] = {
         "models one after the other on a Tesla V100",
         "all rays of a baseline at once, several runs side by side. Times are those of an epoch, the median of the "
         "second to the fifth, alone on the device, times the epochs; one by one, of the first model, times the models. "
-        "Those of evolutionary algorithms are as spent, beside other runs. On the CPU, which was not ours alone, the same "
-        "time was measured as 7.1, 9.3 and 11.4 s (Adult, PHN-LS)",
+        "Those of evolutionary algorithms are as spent, beside other runs. On the CPU, which was not ours alone, the "
+        "same time was measured as 7.1, 9.3 and 11.4 s (Adult, PHN-LS)",
         "the same models up to rounding and dropout, in less time",
     ),
     "pool": Deviation("the number of models for NYUv2 is not stated", "the five of table 3", ""),
