@@ -82,8 +82,8 @@ class Result:
                 raise CheckpointError(
                     "the result is of another version", got=f"{path}: schema {schema}", expected=checkpoint.SCHEMA
                 )
-            if not all(document["fronts"][split]["losses"] for split in ("val", "test")):
-                raise KeyError("losses")
+            if not all(isinstance(document["fronts"][split]["losses"], list) for split in ("val", "test")):
+                raise TypeError("losses")
             return cls(**document)
         except (AttributeError, KeyError, TypeError) as error:
             raise CheckpointError("the file holds no result of a run", got=f"{path}: {error!r}") from None
