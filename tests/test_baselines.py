@@ -394,11 +394,54 @@ def test_an_interrupted_evolution_goes_on_to_the_same_population(name, tmp_path,
     monkeypatch.setattr(evolutionary, "BLOCK", 4)
     problem, budget = toys.zdt1(variables=3), Budget(generations=8, population=12)
     whole = evolve(name, problem, budget, seed=2)
-    evolve(name, problem, replace(budget, generations=4), seed=2, out=tmp_path)
     calls = []
+
+    def stop() -> None:
+        calls.append(1)
+        if len(calls) == 6:  # in the second block
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        evolve(name, problem, budget, seed=2, out=tmp_path, progress=stop)
+    calls.clear()
     again = evolve(name, problem, budget, seed=2, out=tmp_path, progress=lambda: calls.append(1))
     assert torch.equal(again.theta, whole.theta)
     assert len(calls) == 4
+
+
+class Plain(nn.Module):
+    """Its output is its two weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.weights = nn.Parameter(torch.ones(2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.weights.expand(len(x), 2)
+
+
+def weighed(seen: list[int]) -> hf.Problem:
+    """The losses are the two weights, on test data in the other order; ``seen`` gets the size of every batch."""
+
+    def loss(j: int, output: torch.Tensor, batch: tuple) -> torch.Tensor:
+        seen.append(len(output))
+        return torch.where(batch[0] > 0, output[:, j], output[:, 1 - j]).mean()
+
+    train, test = (torch.ones(80),), (-torch.ones(40),)
+    losses = {"first": partial(loss, 0), "second": partial(loss, 1)}
+    return hf.supervised(train, train, test, losses=losses, reference=(2, 2), make_target=Plain)
+
+
+def test_at_each_ray_the_individual_is_taken_that_is_nearest_on_validation_data_and_not_dominated():
+    theta = torch.tensor([[0.9, 0.9], [0.2, 0.8], [0.5, 0.5], [0.8, 0.2]])  # the first one is dominated
+    rays = torch.tensor([[0.5, 0.5], [0.8, 0.2], [0.2, 0.8]], dtype=torch.float64)
+    assert torch.equal(along_rays(weighed([]), theta, rays), theta[[2, 1, 3]])
+
+
+def test_individuals_are_measured_on_as_many_rows_as_the_budget_says():
+    seen: list[int] = []
+    evolve("nsga3", weighed(seen), Budget(generations=2, population=5, rows=32))
+    assert set(seen) == {32}
 
 
 def test_networks_with_batch_norm_are_refused():

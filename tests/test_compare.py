@@ -20,6 +20,7 @@ import pytest
 import torch
 
 import hyperfront as hf
+from hyperfront.baselines import fit_stacked
 from hyperfront.cli import main
 from hyperfront.errors import CheckpointError
 from hyperfront.experiments import Plan, Result, compare, timing
@@ -248,6 +249,14 @@ def test_a_grid_that_was_stopped_is_searched_to_its_end(stopped, tmp_path):
     found = tune(toys.vlmop2(), "epo", plan, notify=lambda study, trial: tried.append(trial.params["lr"]), **given)
     assert len(set(tried)) == len(tried) == 4 - stopped
     assert found.trials == {"complete": 3, "fail": 1}
+
+
+def test_one_model_per_ray_is_tuned_at_the_central_ray(tmp_path):
+    problem, recipe = toys.fonseca(variables=3), Recipe(epochs=2, lr=3e-2)
+    plan = Plan("quick", recipe, hf.rays(3, 2))
+    found = tune(problem, "epo", plan, space={"lr": [1e-2]}, storage=f"sqlite:///{tmp_path}/trials.db")
+    run = fit_stacked(problem, torch.tensor([[0.5, 0.5]]), hf.EPO(), replace(recipe, lr=1e-2), callbacks=())
+    torch.testing.assert_close(torch.tensor(found.losses), run.front.losses.float())
 
 
 def test_settings_whose_trial_ended_with_an_error_are_tried_again(tmp_path):
