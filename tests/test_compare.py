@@ -20,7 +20,7 @@ import pytest
 import torch
 
 import hyperfront as hf
-from hyperfront.baselines import fit_stacked
+from hyperfront.baselines import Expansion, fit_stacked
 from hyperfront.cli import main
 from hyperfront.errors import CheckpointError
 from hyperfront.experiments import Plan, Result, compare, timing
@@ -440,6 +440,31 @@ def test_the_table_is_of_the_test_data_of_the_weights_that_validation_chose_over
         assert volume == f"{(first + second) / 2:.4f} +- {abs(first - second) / 2**0.5:.4f}"
         mine = [result.seconds["training"] for result in results if result.method == name]
         assert seconds == f"{sum(mine) / 2:.1f}" and apart == ("12.0" if name == "ls" else "-")
+
+
+def test_an_interrupted_expansion_goes_on_with_the_models_that_are_left(tmp_path, monkeypatch):
+    problem, plan = (
+        toys.vlmop2(),
+        Plan("best", Recipe(epochs=2, lr=1e-2), hf.rays(4, m=2), expansion=Expansion(steps=2)),
+    )
+    whole = compare(problem, ["cpmtl"], plan, seeds=[0], folder=tmp_path / "whole", progress=False)
+    real, expanded = Expansion.expand, []
+
+    def expand(expansion, model, problem, theta, **options):
+        expanded.append(theta)
+        if len(expanded) == 3:
+            raise KeyboardInterrupt
+        return real(expansion, model, problem, theta, **options)
+
+    monkeypatch.setattr(Expansion, "expand", expand)
+    with pytest.raises(KeyboardInterrupt):
+        compare(problem, ["cpmtl"], plan, seeds=[0], folder=tmp_path / "cut", progress=False)
+    again = compare(problem, ["cpmtl"], plan, seeds=[0], folder=tmp_path / "cut", progress=False)
+    assert again[0].fronts == whole[0].fronts and len(expanded) == 5  # the third one twice
+    longer = replace(plan, expansion=Expansion(steps=3))
+    (tmp_path / "cut" / "results" / "cpmtl-0.json").unlink()
+    (other,) = compare(problem, ["cpmtl"], longer, seeds=[0], folder=tmp_path / "cut", progress=False)
+    assert len(expanded) == 9 and len(other.fronts["test"]["losses"]) == 4 * (1 + 2 * 3)
 
 
 def test_results_of_another_comparison_are_refused_with_what_differs(tmp_path):

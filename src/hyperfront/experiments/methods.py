@@ -15,12 +15,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from hyperfront import checkpoint
 from hyperfront.baselines import (
     Budget,
     Expansion,
@@ -165,16 +167,30 @@ def per_ray(name: str, plan: Plan, problem: Problem, seed: int, runs: Path, call
 
 def expanded(name: str, plan: Plan, problem: Problem, seed: int, runs: Path, callbacks: list) -> Trained:
     base, _ = per_ray("ls", plan, problem, seed, runs, callbacks)
-    start = time.perf_counter()
+    starts, folder = base.model.hypernet(base.model.hypernet.knots).detach(), runs / f"{name}-{seed}"
+    patches, spent = [], 0.0
     with _bar(bool(callbacks), plan.expansion.steps * problem.m * len(plan.rays), "tangent") as bar:
-        patches = [
-            plan.expansion.expand(base.model, problem, theta, progress=bar)
-            for theta in base.model.hypernet(base.model.hypernet.knots).detach()
-        ]
-    spent = time.perf_counter() - start
+        for number, start in enumerate(starts):
+            expand = partial(plan.expansion.expand, base.model, problem, start, progress=bar)
+            patch, seconds = _once(folder / f"from-{number}.safetensors", start, plan.settings(name), expand)
+            patches.append(patch.to(start))
+            spent += seconds
     theta, history = torch.cat(patches), [*base.history, {"status": {}, "seconds": spent}]
     run = _as_run(problem, theta, laid_out(len(theta), problem.m), plan.recipe_of(name), history)
     return run, {"expansion": spent}
+
+
+def _once(file: Path, start: Tensor, settings: Mapping[str, Any], expand: Callable[[], Tensor]) -> tuple[Tensor, float]:
+    """A patch and its seconds: what an interrupted call had finished from the same weights is not done again."""
+    if file.exists():
+        tensors, document = checkpoint.read(file)
+        if document.get("settings") == settings and torch.equal(tensors["start"], start.cpu()):
+            return tensors["patch"], document["seconds"]
+    began = time.perf_counter()
+    patch = expand()
+    seconds = time.perf_counter() - began
+    checkpoint.write(file, {"start": start, "patch": patch}, {"settings": settings, "seconds": seconds})
+    return patch, seconds
 
 
 def evolved(name: str, plan: Plan, problem: Problem, seed: int, runs: Path, callbacks: list) -> Trained:
