@@ -13,7 +13,7 @@ import hyperfront as hf
 from hyperfront.experiments import Result
 from hyperfront.paper import comparisons, runtime, scaling, toys, unseen
 from hyperfront.paper.comparisons import Measured, Side
-from hyperfront.paper.deviations import effects
+from hyperfront.paper.effects import effects
 from hyperfront.paper.finding import above
 from hyperfront.paper.numbers import Number
 from hyperfront.problems.toys import fonseca, zdt2

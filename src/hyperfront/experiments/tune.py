@@ -100,16 +100,11 @@ def tune(
             f"{method} has no settings to tune", expected="phn-SOLVER or SOLVER", fix="cpmtl begins with those of ls"
         )
     settings = {item.name for item in fields(Recipe)}
+    known = "one of " + ", ".join(sorted(settings - NOT_SEARCHED))
     if kind == "per-ray" and (options := sorted(space.keys() - settings)):
-        raise HyperfrontError(
-            f"{method} has no hypernetwork to tune",
-            got=options[0],
-            expected="one of " + ", ".join(sorted(settings - NOT_SEARCHED)),
-        )
+        raise HyperfrontError(f"{method} has no hypernetwork to tune", got=options[0], expected=known)
     if useless := sorted(space.keys() & NOT_SEARCHED):
-        raise HyperfrontError(
-            f"{useless[0]} cannot be searched", expected="one of " + ", ".join(sorted(settings - NOT_SEARCHED))
-        )
+        raise HyperfrontError(f"{useless[0]} cannot be searched", expected=known)
     for name, values in space.items():
         if isinstance(getattr(plan.recipe, name, None), int | float) and any(isinstance(each, str) for each in values):
             raise HyperfrontError(f"{name} is a number", got=", ".join(map(str, values)), expected="numbers")

@@ -14,7 +14,7 @@ from hyperfront.errors import unknown_name
 from hyperfront.paper import numbers
 from hyperfront.paper.attribution import attribution
 from hyperfront.paper.comparisons import Side, at_same_rays, compared
-from hyperfront.paper.deviations import effects
+from hyperfront.paper.effects import effects
 from hyperfront.paper.finding import Finding
 from hyperfront.paper.pictures import losses_and_evolution, trade_offs
 from hyperfront.paper.plain import architecture, illustration, split_sizes

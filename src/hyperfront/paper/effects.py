@@ -1,0 +1,132 @@
+"""What departures from the paper do to the numbers, where it can be measured: one at a time, with its settings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from hyperfront import metrics
+from hyperfront.experiments.result import Result
+from hyperfront.experiments.table import spread
+from hyperfront.paper.drawing import NAME_OF
+from hyperfront.paper.finding import Finding, Table, missing_seeds
+from hyperfront.paper.looks import same_rays
+from hyperfront.paper.studies import MNIST, PHN, SEPARATE
+from hyperfront.paper.workshop import Workshop
+
+
+def effects(workshop: Workshop) -> Finding:
+    """Methods with the paper's choice and with ours, everything else the same."""
+    columns = ("deviation", "problem", "choice", "rays", "seeds", "HV", "uniformity")
+    finding, rows = Finding(), []
+    for name, problem, method, studies in MEASURED:
+        for choice, study in studies.items():
+            if method not in workshop.study(study).methods:  # left out of a smoke test
+                continue
+            results = workshop.results(study, [method])
+            wanted = workshop.study(study).seeds
+            finding.missing.extend(missing_seeds(f"{name}, {problem}: {choice}", len(results), wanted))
+            if results:
+                rows.append((name, problem, choice, str(len(results[0].rays)), str(len(results)), *_quality(results)))
+            finding.environments.extend(dict(result.environment) for result in results)
+    images = workshop.results("multi-fashion-mnist-phn", ["phn-epo"])
+    if images:
+        rows += _bases(images)
+        few = workshop.study("multi-fashion-mnist-5").rays
+        looks = [same_rays(workshop, "multi-fashion-mnist-phn", "phn-epo", result.seed, few) for result in images]
+        fronts = [look for look in looks if look]
+        for rays, group in ((len(images[0].rays), [r.fronts["test"] for r in images]), (few, fronts)):
+            if group:
+                volumes, uniform = ([front[key] for front in group] for key in ("hypervolume", "uniformity"))
+                cells = str(rays), str(len(group)), spread(volumes), spread(uniform)
+                rows.append(("rays", "multi-fashion-mnist", f"{rays} rays", *cells))
+    finding.tables.append(
+        Table("What deviations do to the numbers (of PHN-EPO, or of the method named)", columns, rows)
+    )
+    finding.numbers["effects"] = _in_words(rows)
+    return finding
+
+
+MEASURED = (
+    ("bounds", "zdt2", "epo", {"EPO, sin^2": "zdt2-5", "EPO, sigmoid": "zdt2-sigmoid-5"}),
+    ("bounds", "zdt2", "phn-epo", {"PHN-EPO, sin^2": "zdt2-phn", "PHN-EPO, sigmoid": "zdt2-sigmoid-phn"}),
+    ("relu", MNIST[0], "phn-epo", {"without ReLU": f"{MNIST[0]}-phn", "with ReLU": "with-relu"}),
+    ("splits", MNIST[0], "phn-epo", {"clean": f"{MNIST[0]}-phn", "as the paper": "split-paper"}),
+    ("penalties", "adult", "phn-epo", {"probabilities": "adult-phn", "logits": "gap-logit"}),
+    ("sarcos-leak", "sarcos", "phn-epo", {"as the paper": "sarcos-paper-phn", "blocks": "sarcos-blocks-phn"}),
+    *(
+        (
+            "sarcos-hidden",
+            "sarcos",
+            method,
+            {f"{NAME_OF[method]}, 100, 1e-3": "sarcos-untuned", f"{NAME_OF[method]}, 25, 1e-3": "sarcos-hidden-25"},
+        )
+        for method in PHN
+    ),
+    *(
+        ("sarcos-settings", "sarcos", method, {f"{NAME_OF[method]}, paper": paper, f"{NAME_OF[method]}, best": best})
+        for paper, best, methods in (
+            ("sarcos-blocks-20", "sarcos-best-20", SEPARATE),
+            ("sarcos-blocks-phn", "sarcos-best-phn", PHN),
+        )
+        for method in methods
+    ),
+    ("nyuv2", "nyuv2", "phn-epo", {"144 x 192": "nyuv2-phn", "288 x 384": "nyuv2-288x384-phn"}),
+    ("nyuv2-split", "nyuv2", "phn-epo", {"random": "nyuv2-phn", "official": "split-official"}),
+    *(
+        ("tuning", MNIST[0], method, {f"{NAME_OF[method]}, 1e-4": paper, f"{NAME_OF[method]}, 1e-3": other})
+        for paper, other, methods in (
+            (f"{MNIST[0]}-5", f"{MNIST[0]}-rate", ("ls",)),
+            (f"{MNIST[0]}-5", f"{MNIST[0]}-rate-epo", ("epo",)),
+            (f"{MNIST[0]}-phn", "rate-phn", PHN),
+        )
+        for method in methods
+    ),
+    *(
+        (
+            "tuning",
+            "sarcos",
+            method,
+            {f"{NAME_OF[method]}, 1e-3": "sarcos-untuned", f"{NAME_OF[method]}, by validation": "sarcos-paper-phn"},
+        )
+        for method in PHN
+    ),
+)
+"""Deviation, problem, method, and the study of each choice."""
+
+
+def _in_words(rows: Sequence[tuple[str, ...]]) -> dict[str, str]:
+    """What was measured of each deviation, in a line.
+
+    >>> rows = [("relu", "mnist", "with", "25", "3", "2.8", "0.9"), ("relu", "mnist", "without", "25", "3", "-", "0.8")]
+    >>> _in_words(rows)
+    {'relu': 'mnist: with: HV 2.8, uniformity 0.9; without: uniformity 0.8'}
+    """
+    effects: dict[str, dict[str, list[str]]] = {}
+    for name, problem, choice, _, _, volume, uniform in rows:
+        quality = [f"HV {volume}"] * (volume != "-") + [f"uniformity {uniform}"]
+        effects.setdefault(name, {}).setdefault(problem, []).append(f"{choice}: {', '.join(quality)}")
+    lines = {
+        name: ". ".join(f"{p}: {'; '.join(choices)}" for p, choices in problems.items() if len(choices) > 1)
+        for name, problems in effects.items()
+    }
+    return {name: line for name, line in lines.items() if line}  # a number alone is no effect
+
+
+def _quality(results: Sequence[Result]) -> tuple[str, str]:
+    tests = [result.fronts["test"] for result in results]
+    return spread([test["hypervolume"] for test in tests]), spread([test["uniformity"] for test in tests])
+
+
+def _bases(results: Sequence[Result]) -> list[tuple[str, ...]]:
+    """The uniformity of the same fronts in two bases."""
+    rows: list[tuple[str, ...]] = []
+    for name, base in (("natural", math.e), ("base 2", 2.0)):
+        uniform = [_uniformity(result, base) for result in results]
+        cells = str(len(results[0].rays)), str(len(results)), "-", spread(uniform)
+        rows.append(("log-base", results[0].problem, name, *cells))
+    return rows
+
+
+def _uniformity(result: Result, base: float) -> float:
+    return metrics.uniformity(result.losses(), result.inverse_rays(), base=base).mean().item()
