@@ -240,5 +240,5 @@ def test_effects_have_a_row_for_each_choice_and_say_which_are_missing():
     (table,) = finding.tables
     relu = [row for row in table.rows if row[0] == "relu"]
     assert [(row[2], row[5]) for row in relu] == [("without ReLU", "0.500"), ("with ReLU", "0.600")]
-    assert finding.numbers["effects"]["relu"].count("HV") == 2 and "splits" not in finding.numbers["effects"]
+    assert finding.numbers["effects"]["relu"].count(" / ") == 2 and "splits" not in finding.numbers["effects"]
     assert any(text.startswith("splits") for text in finding.missing)

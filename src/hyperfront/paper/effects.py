@@ -96,18 +96,21 @@ MEASURED = (
 
 
 def _in_words(rows: Sequence[tuple[str, ...]]) -> dict[str, str]:
-    """What was measured of each deviation, in a line.
+    """What was measured of each deviation, a line for each choice: the means of hypervolume and uniformity.
 
-    >>> rows = [("relu", "mnist", "with", "25", "3", "2.8", "0.9"), ("relu", "mnist", "without", "25", "3", "-", "0.8")]
-    >>> _in_words(rows)
-    {'relu': 'mnist: with: HV 2.8, uniformity 0.9; without: uniformity 0.8'}
+    >>> about = "relu", "mnist"
+    >>> rows = [(*about, "with", "25", "3", "2.8 +- 0.1", "0.9"), (*about, "without", "25", "3", "-", "0.8")]
+    >>> print(_in_words(rows)["relu"])
+    mnist
+    with: 2.8 / 0.9
+    without: - / 0.8
     """
     effects: dict[str, dict[str, list[str]]] = {}
-    for name, problem, choice, _, _, volume, uniform in rows:
-        quality = [f"HV {volume}"] * (volume != "-") + [f"uniformity {uniform}"]
-        effects.setdefault(name, {}).setdefault(problem, []).append(f"{choice}: {', '.join(quality)}")
+    for name, problem, choice, _, _, *quality in rows:
+        means = " / ".join(cell.split(" +- ")[0] for cell in quality)
+        effects.setdefault(name, {}).setdefault(problem, []).append(f"{choice}: {means}")
     lines = {
-        name: ". ".join(f"{p}: {'; '.join(choices)}" for p, choices in problems.items() if len(choices) > 1)
+        name: "\n".join("\n".join([p, *choices]) for p, choices in problems.items() if len(choices) > 1)
         for name, problems in effects.items()
     }
     return {name: line for name, line in lines.items() if line}  # a number alone is no effect

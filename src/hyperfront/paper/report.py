@@ -138,7 +138,10 @@ def _item(section: Section) -> Iterator[str]:
 def _departures(sections: list[Section]) -> Iterator[str]:
     (measured,) = (each for each in sections if each.name == "deviations")
     known = measured.finding.numbers.get("effects", {}) if measured.state != "smoke" else {}
-    yield page.paragraph("What each does to the numbers is beside it, where it can be and was measured.")
+    yield page.paragraph(
+        "What each does to hypervolume / uniformity is beside it, where it can be and was measured: the means of the "
+        "section Effects, of PHN-EPO unless a method is named."
+    )
     rows = [(name, each.paper, each.here, each.why, known.get(name, "")) for name, each in DEVIATIONS.items()]
     yield page.table(Table("Departures", ("name", "the paper", "here", "why", "effect"), rows), stacked=True)
 
