@@ -364,3 +364,11 @@ def test_a_tensor_that_does_not_fit_is_named_and_nothing_is_loaded(change, messa
     with pytest.raises(CheckpointError, match=message):
         checkpoint.load_into(module, table)
     assert same(dict(module.state_dict()), before)
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_that_names_it(tmp_path):
+    checkpoint.make_folder(tmp_path / "a" / "b")
+    checkpoint.make_folder(tmp_path / "a" / "b")
+    (tmp_path / "file").touch()
+    with pytest.raises(CheckpointError, match=r"cannot make the folder\n.*file"):
+        checkpoint.make_folder(tmp_path / "file" / "below")

@@ -279,8 +279,10 @@ def test_the_page_is_one_file_and_escapes_what_comes_from_files(tmp_path):
         Result.load(next(RESULTS.glob("fairness/adult-best-ls-0.json"))), problem="<script>alert(1)</script>"
     )
     hostile.save(tmp_path / "hostile.json")
+    (tmp_path / "notes.md").write_text("One is <b>odd</b>\nand long.\n\nTwo.\n")
     text = report(tmp_path)
     assert "<script" not in text and "&lt;script&gt;" in text
+    assert "One is &lt;b&gt;odd&lt;/b&gt; and long.</p>" in text and ">Two.</p>" in text
     addresses = re.findall(r'(?:src|href)="([^"]{0,40})', text)
     assert {address for address in addresses if not address.startswith(("#", "data:"))} == {
         "https://arxiv.org/abs/2010.04104"
@@ -348,6 +350,7 @@ def test_what_is_in_the_list_is_what_is_there_now(tmp_path):
     for name in ("problem2", "zdt2", "zdt2-sigmoid"):
         for part in ("phn", "5"):
             shutil.copytree(RESULTS / "full" / "studies" / f"{name}-{part}", full / "studies" / f"{name}-{part}")
+    assert state_of("figure-8", hyperfront("reproduce", "--list", folder=tmp_path)) == ["ready", "-"]
     shutil.copytree(RESULTS / "full" / "figure-8", full / "figure-8")
     assert state_of("figure-8", hyperfront("reproduce", "--list", folder=tmp_path)) == ["done", "-"]
     (full / "studies" / "zdt2-5" / "results" / "ls-1.json").unlink()
@@ -359,7 +362,7 @@ def test_the_commands(tmp_path):
     text = hyperfront("reproduce", "Figure 12", "figure-2", folder=tmp_path)
     assert "HV" not in text and "31,910" in text
     assert (tmp_path / "results" / "smoke" / "figure-12" / "figure.png").exists()
-    assert state_of("figure-12", hyperfront("reproduce", "--list", folder=tmp_path)) == ["done", "done"]
+    assert state_of("figure-12", hyperfront("reproduce", "--list", folder=tmp_path)) == ["ready", "done"]
     hyperfront("report", "--out", "page.html", folder=tmp_path)
     assert "Learning the Pareto front" in (tmp_path / "page.html").read_text()
     shutil.rmtree(tmp_path / "results")
@@ -374,6 +377,7 @@ def test_the_commands(tmp_path):
         (["reproduce", "figure-1", "--seeds", "0"], "one at least"),
         (["reproduce", "figure-1", "--device", "tpu"], "cannot use this device"),
         (["report", "nowhere"], "no such folder"),
+        (["report", "."], "holds no results"),
     ],
 )
 def test_mistakes_get_an_answer(words, message, tmp_path):

@@ -85,6 +85,16 @@ def write_bytes(path: Path, data: bytes) -> None:
             Path(temporary).unlink(missing_ok=True)  # gone already, unless something went wrong
 
 
+def make_folder(path: Path) -> None:
+    """The folder and those above it, where they are not there yet."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CheckpointError(
+            "cannot make the folder", got=f"{path}: {error.strerror}", fix="choose one that you may write to"
+        ) from None
+
+
 def refuse_unwritable(path: Path, *, again: bool = False) -> None:
     """An error for a file that could not be written later, or that exists and is not to be written again."""
     nearest = next(parent for parent in path.absolute().parents if parent.exists())

@@ -10,6 +10,7 @@ import tyro
 from hyperfront import checkpoint
 from hyperfront.cli.output import console
 from hyperfront.errors import HyperfrontError
+from hyperfront.experiments.result import load_folder
 
 
 def report(
@@ -27,8 +28,11 @@ def report(
         out: The page to write.
     """
     from hyperfront.paper.report import report as make  # needs matplotlib, which other commands should not wait for
+    from hyperfront.paper.workshop import PRESETS
 
     if not folder.is_dir():
         raise HyperfrontError("there is no such folder", got=folder, fix="hyperfront reproduce ITEM writes one")
+    if not any((folder / preset).is_dir() for preset in PRESETS) and not load_folder(folder):
+        raise HyperfrontError("the folder holds no results", got=folder, fix="hyperfront reproduce ITEM makes some")
     checkpoint.write_bytes(out, make(folder).encode())
     console.print(f"wrote {out} ({out.stat().st_size / 2**20:.1f} MiB): it needs no server and no network")

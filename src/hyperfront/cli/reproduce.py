@@ -103,17 +103,19 @@ def _list(out: Path) -> None:
     for name in ("item", "what it shows", "full", "smoke"):
         table.add_column(name, no_wrap=name != "what it shows")
     for name, item in ITEMS.items():
-        table.add_row(name, item.what, *(_state(item, workshop) for workshop in workshops))
+        table.add_row(name, item.what, *(_state(name, item, workshop) for workshop in workshops))
     console.print(table)
     console.print(
-        f"\nwhat is there of each item in {out}, and how many parts of it are missing; `hyperfront reproduce ITEM "
-        "--preset smoke|full` makes them",
+        f"\nwhat is there of each item in {out}: all of it (done), all it is made from (ready), some (how many parts "
+        "are missing) or nothing (-); `hyperfront reproduce ITEM --preset smoke|full` makes the rest",
         style="dim",
     )
 
 
-def _state(item: Any, workshop: Any) -> str:
+def _state(name: str, item: Any, workshop: Any) -> str:
     finding = item.make(workshop)
     if finding.empty:
         return "-"
-    return f"{len(finding.missing)} missing" if finding.missing else "done"
+    if finding.missing:
+        return f"{len(finding.missing)} missing"
+    return "done" if (workshop.out / workshop.preset / name / "data.json").exists() else "ready"

@@ -68,7 +68,7 @@ def report(folder: Path) -> str:
     loose = load_folder(folder, without="studies")  # of `hyperfront train --result`
     results = [*load_folder(folder / "full"), *loose]
     parts = {
-        "overview": ("Overview", _overview(sections)),
+        "overview": ("Overview", [*_overview(sections), *_notes(folder)]),
         "claims": ("What it shows", _claims(sections)),
         **{each.name: (_title(each.name), _item(each)) for each in sections},
         "departures": ("Departures from the paper", _departures(sections)),
@@ -100,6 +100,13 @@ def _overview(sections: list[Section]) -> Iterator[str]:
     )
     rows = [(each.name, each.item.what, each.state, f"{len(each.finding.missing) or ''}") for each in sections]
     yield page.table(Table("Items", ("item", "what it shows", "state", "parts missing"), rows), link_first=True)
+
+
+def _notes(folder: Path) -> Iterator[str]:
+    """What whoever made the results has to say about them, in ``notes.md``: paragraphs of plain text."""
+    file = folder / "notes.md"
+    texts = file.read_text().split("\n\n") if file.exists() else []
+    yield from (page.paragraph(" ".join(text.split()), kind="warning") for text in texts)
 
 
 def _claims(sections: list[Section]) -> Iterator[str]:

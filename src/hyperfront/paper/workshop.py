@@ -169,7 +169,7 @@ class Workshop:
 
     def _tuned(self, study: Study, method: str, plan: Plan) -> Tuned:
         trials = self.runs_of(f"tuned-{study.problem}-{method}") / "trials.db"
-        trials.parent.mkdir(parents=True, exist_ok=True)
+        checkpoint.make_folder(trials.parent)
         return tune(
             self.problem(study),
             method,
