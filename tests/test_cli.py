@@ -158,7 +158,7 @@ def test_ctrl_c_says_how_to_continue_and_the_command_it_names_works(tmp_path):
         (["train", "zdt2", "--solver", "hvmax", "--rays-per-step", "1"], "HVMax needs several rays"),
         (["train", "zdt2", "--arguments", "variables"], "name=value"),
         (["train", "zdt2", "--arguments", "variables=1"], "an integer >= 2"),
-        (["train", "zdt2", "--arguments", "colour=1"], "does not take these arguments"),
+        (["train", "zdt2", "--arguments", "colour=1"], "has no argument"),
         (["train", "sarcos", "--arguments", "rows=0"], "no such rows"),
         (["train", "adult", "--arguments", "rows=many"], "no such rows"),
         (["train", "zdt2", "--resume"], "add --out"),

@@ -84,7 +84,7 @@ def test_one_table_has_a_row_for_every_method(compared):
 
 def test_the_files_hold_what_the_table_says_and_were_asked_for_the_same_points(compared):
     folder, text = compared
-    where = folder / "runs" / "compare-vlmop2-best"
+    where = folder / "runs" / "compare-vlmop2-best-3-rays-2-epochs"
     results = {name: Result.load(where / "results" / f"{name}-0.json") for name in METHODS}
     for name, result in results.items():
         assert result.method == name
@@ -105,13 +105,36 @@ def test_what_is_finished_is_not_run_again_and_other_settings_are_refused(compar
     assert again.count("finished before") == 2
     assert rows(again)["epo"] == rows(text)["epo"]
     assert {file: file.stat().st_mtime_ns for file in before} == before
-    assert "with other settings" in hyperfront(*words, "--epochs", "3", folder=folder, code=2)
+    words += ["--epochs", "2", "--out", "runs/compare-vlmop2-best-3-rays-2-epochs"]
+    other = hyperfront(*words, "--epochs", "3", "--rays", "20", folder=folder, code=2)
+    assert "with other settings" in other and "epochs = 3; rays = 20 values, [[" in other
+
+
+def test_a_second_comparison_adds_to_the_table(compared):
+    folder, text = compared
+    words = ["compare", "vlmop2", "--rays", "3", "--seeds", "1", *QUICK]
+    assert {*rows(hyperfront(*words, "--methods", "phn-epo", folder=folder))} == {*rows(text)}
+    written = (folder / "runs" / "compare-vlmop2-best-3-rays-2-epochs" / "table.md").read_text()
+    assert all(f"| {name} |" in written for name in METHODS[:-1])
+
+
+def test_the_points_are_the_different_ones(tmp_path):
+    same, other = [0.5, 0.5], [0.2, 0.8]
+    for seed, losses in enumerate(([same, same, same], [same, other, same])):
+        front = {"hypervolume": 0.1, "uniformity": 0.2, "losses": losses}
+        found = Result(
+            problem="p", preset="best", solver="nsga3", seed=seed, settings={}, parameters=6, seconds={"training": 1.0},
+            objectives=("a", "b"), reference=(1, 1), convention="inverse", rays=[same] * 3,
+            fronts={"val": front, "test": front}, status={}, environment={}, family="evolutionary",
+        )  # fmt: skip
+        (row,) = table([found], {})[1]
+        assert row[1] == str(seed + 1)
 
 
 def test_after_ctrl_c_the_same_command_ends_where_it_would_have(tmp_path):
     words = ["compare", "vlmop2", "--methods", "ls,phn-ls", "--rays", "3", "--seeds", "1", "--epochs", "6"]
     process = started(*words, folder=tmp_path)
-    folder = tmp_path / "runs" / "compare-vlmop2-best"
+    folder = tmp_path / "runs" / "compare-vlmop2-best-3-rays-6-epochs"
     with process:
         while not (folder / "runs" / "phn-ls-0" / "last.safetensors").exists():
             assert process.poll() is None, process.stderr.read()
@@ -139,8 +162,12 @@ def test_after_ctrl_c_the_same_command_ends_where_it_would_have(tmp_path):
         (["tune", "zdt2", "--search", "lr"], "nothing to search"),
         (["tune", "zdt2", "--trials", "0"], "nothing to try"),
         (["tune", "zdt2", "--search", "colour=1,2", "--trials", "1"], "does not take these options"),
-        (["tune", "zdt2", "--search", "hidden=1,2", "--method", "ls"], "no hypernetwork"),
-        (["tune", "zdt2", "--search", "arguments=1,2"], "cannot be searched"),
+        (["tune", "zdt2", "--search", "hidden=1,2", "--method", "ls"], "unknown setting of ls 'hidden'"),
+        (["tune", "zdt2", "--search", "lrr=1,2", "--method", "ls"], "did you mean 'lr'"),
+        (["tune", "zdt2", "--search", "alpha=1,2", "--method", "ls"], "tells nothing about ls"),
+        (["tune", "zdt2", "--search", "arguments=1,2"], "tells nothing about phn-epo"),
+        (["tune", "zdt2", "--seed", "-1"], "no such seed"),
+        (["compare", "zdt2", "--arguments", "variable=3"], "did you mean 'variables'"),
         (["tune", "zdt2", "--out", "/dev/null/below"], "cannot write"),
         (["compare", "zdt2", "--out", "/dev/null/below"], "cannot write"),
         (["compare", "zdt2", "--methods", "nsga3,cpmtl", "--tuned", "nowhere"], "--method ls"),
@@ -180,6 +207,16 @@ def test_real_data(problem, methods, settings, tmp_path):
     assert int(table["epo"][-1].replace(",", "")) == 3 * weights
 
 
+def test_the_commands_of_its_help_work_one_after_the_other(tmp_path):
+    few = ["--epochs", "1"]
+    hyperfront("compare", "vlmop2", "--methods", "ls", "--seeds", "1", *few, folder=tmp_path)
+    hyperfront("compare", "vlmop2", "--methods", "ls", "--rays", "3", "--seeds", "1", *few, folder=tmp_path)
+    hyperfront("tune", "vlmop2", "--method", "ls", "--search", "lr=1e-2", *few, folder=tmp_path)
+    tuned = ["--tuned", "runs/tune-vlmop2-best"]
+    hyperfront("compare", "vlmop2", "--methods", "ls", "--seeds", "1", *tuned, *few, folder=tmp_path)
+    assert len([*tmp_path.glob("runs/compare-*/table.md")]) == 3
+
+
 # ---- tune ----------------------------------------------------------------------------------------------------
 
 
@@ -201,6 +238,7 @@ def test_one_model_per_ray_is_tuned_at_one_ray_and_compare_takes_what_was_found(
     words = ["compare", "vlmop2", "--methods", "epo", "--seeds", "1", "--epochs", "1", "--tuned", "tuned", "--out", "c"]
     hyperfront(*words, folder=tmp_path)
     assert Result.load(tmp_path / "c" / "results" / "epo-0.json").settings["lr"] == found.settings["lr"]
+    assert "that is a file" in hyperfront(*words, "--tuned", "tuned/epo.json", folder=tmp_path, code=2)
     replace(found, method="ls").save(tmp_path / "tuned" / "ls.json")
     words[3], words[-1] = "cpmtl,pmtl", "d"
     assert "preset: pmtl" in hyperfront(*words, "--expansion", "steps=1", folder=tmp_path)
@@ -225,7 +263,7 @@ def test_a_hypernetwork_is_tuned_by_its_hypervolume_and_a_stopped_trial_is_taken
     reached = [float(v) for v in re.findall(r"^trial .* hypervolume (\S+),", text, flags=re.MULTILINE)]
     assert len(reached) == 2  # the one that was stopped, again, and the one that was left
     found = Tuned.load(tmp_path / "t" / "phn-ls.json")
-    assert found.trials["complete"] == 3 and found.trials["fail"] == 1
+    assert found.trials["complete"] == 3 and found.trials["stopped"] == 1
     assert found.hypervolume >= max(reached) - 1e-4
     assert {"lr", "hidden"} == found.settings.keys()
 
@@ -248,7 +286,7 @@ def test_a_grid_that_was_stopped_is_searched_to_its_end(stopped, tmp_path):
     tried = []
     found = tune(toys.vlmop2(), "epo", plan, notify=lambda study, trial: tried.append(trial.params["lr"]), **given)
     assert len(set(tried)) == len(tried) == 4 - stopped
-    assert found.trials == {"complete": 3, "fail": 1}
+    assert found.trials == {"complete": 3, "stopped": 1}
 
 
 def test_one_model_per_ray_is_tuned_at_the_central_ray(tmp_path):
@@ -271,7 +309,7 @@ def test_settings_whose_trial_ended_with_an_error_are_tried_again(tmp_path):
             tune(toys.vlmop2(), "epo", plan, callbacks=[Fails()], **given)
     tried = []
     found = tune(toys.vlmop2(), "epo", plan, notify=lambda study, trial: tried.append(trial.params["lr"]), **given)
-    assert sorted(tried) == rates and found.trials == {"complete": 2, "fail": 2}
+    assert sorted(tried) == rates and found.trials == {"complete": 2, "stopped": 2}
 
 
 def test_machines_that_begin_at_the_same_time_try_other_settings(tmp_path):

@@ -32,6 +32,7 @@ from hyperfront.problems.recipe import Recipe
 from hyperfront.runs import Run, RunFolder
 from hyperfront.solvers import PMTL, Solver
 from hyperfront.training import Callback, Progress, fit
+from hyperfront.training.step import check_solver
 from hyperfront.training.validation import calibrate
 
 
@@ -58,7 +59,7 @@ def fit_stacked(
 
     As for a hypernetwork, the weights are kept from when the validation hypervolume of all models together was best.
     """
-    solver, rays = with_references(solver, rays), asked(rays, solver)
+    solver, rays = with_references(check_solver(solver), rays), asked(rays, solver)
     return _fit(
         separate_models(problem, rays, starts(problem, len(rays), seed)), problem, solver, recipe, seed, options
     )

@@ -12,6 +12,7 @@ import tyro
 
 from hyperfront import checkpoint
 from hyperfront.baselines import Budget, Expansion
+from hyperfront.baselines.evolutionary import BLOCK
 from hyperfront.cli.arguments import (
     Arguments,
     DataFolder,
@@ -25,17 +26,18 @@ from hyperfront.cli.arguments import (
     parse,
     set_tf32,
 )
-from hyperfront.cli.output import as_markdown, console, show_table
-from hyperfront.errors import CheckpointError, HyperfrontError
+from hyperfront.cli.output import as_markdown, console, counted, show_table
+from hyperfront.errors import CheckpointError, HyperfrontError, unknown_name
+from hyperfront.experiments.compare import beside, table, times_one_by_one
 from hyperfront.experiments.compare import compare as run_all
-from hyperfront.experiments.compare import table, times_one_by_one
-from hyperfront.experiments.methods import ONE_PER_RAY, Plan, check_method, family
+from hyperfront.experiments.methods import EVOLUTIONARY, ONE_PER_RAY, Plan, check_method, family
 from hyperfront.experiments.result import Result
 from hyperfront.experiments.tune import Tuned
 from hyperfront.preferences import rays as laid_out
 from hyperfront.problem import Problem
 from hyperfront.problems import PROBLEMS, build, entry, recipe
 
+RAYS = 5
 _METHODS = (
     "Methods, separated by commas: phn-SOLVER, a Pareto hypernetwork; SOLVER (ls, epo, pmtl, mgda, ...), one model per "
     "ray; cpmtl, expansion from the models of ls; nsga3 and moead, evolutionary algorithms; single, one model per "
@@ -48,7 +50,7 @@ def compare(
     /,
     *,
     methods: Annotated[str, tyro.conf.arg(metavar="NAME,NAME,...", help=_METHODS)] = "phn-epo,phn-ls,ls,epo,pmtl",
-    rays: Annotated[int, tyro.conf.arg(metavar="N")] = 5,
+    rays: Annotated[int, tyro.conf.arg(metavar="N")] = RAYS,
     seeds: Annotated[int, tyro.conf.arg(metavar="N")] = 3,
     preset: Preset = None,
     arguments: Arguments = (),
@@ -69,7 +71,7 @@ def compare(
     All methods are asked for the same points, get the same seeds, and keep the weights of the epoch with the best
     validation hypervolume (without data, of the last one); the table is of the test data. Rays of hypernetworks are
     not aligned on validation data, as models for one ray have no such step. What is finished is not run again: after
-    an interruption, the same command goes on. Examples:
+    an interruption, the same command goes on, and another one with the same settings adds to the table. Examples:
         hyperfront compare fonseca --methods phn-epo,ls,epo,pmtl,mgda,nsga3,moead
         hyperfront compare adult --methods phn-epo,ls,epo,pmtl,cpmtl --rays 10 --seeds 3
         hyperfront tune adult --method epo
@@ -84,7 +86,8 @@ def compare(
         expansion: Settings of cpmtl: steps, length, damping, iterations, tolerance, rows.
         budget: Settings of nsga3 and moead: generations, population, rows.
         one_by_one: Train one model per ray one by one; the numbers are the same, up to rounding and dropout.
-        out: Where results and runs go; by default runs/compare-PROBLEM-PRESET.
+        out: Where results and runs go; by default runs/compare-PROBLEM-PRESET, with other rays, epochs or tuned
+            settings in its name.
         markdown: Print the table as Markdown.
     """
     set_tf32(tf32)
@@ -111,7 +114,12 @@ def compare(
     if tuned is not None:
         given = {"epochs"} if epochs is not None else set()
         plan = dataclasses.replace(plan, tuned=_tuned(tuned, problem, names, plan, given))
-    folder = out or Path("runs") / f"compare-{problem}-{preset}"
+    other = [
+        *([f"{rays}-rays"] if rays != RAYS else []),
+        *([] if epochs is None else [f"{epochs}-epochs"]),
+        *([] if tuned is None else ["tuned"]),
+    ]
+    folder = out or Path("runs") / "-".join(["compare", problem, preset, *other])
     checkpoint.refuse_unwritable(folder / "table.md", again=True)  # said now, not after the last run
     torch.set_num_threads(1)  # tensors this small gain nothing from more, and lose much on a busy machine
     count = iter(range(1, len(names) * seeds + 1))
@@ -124,13 +132,17 @@ def compare(
         console.print(f"{method}: the time of its models one by one, from the first")
 
     console.print(
-        f"[bold]{problem}[/bold]  {entry(problem).summary}\n{rays} rays, preset {preset}, results in {folder}"
+        f"[bold]{problem}[/bold]  {entry(problem).summary}\n"
+        f"{counted(rays, 'ray')}, preset {preset}, results in {folder}"
     )
     try:
         results = run_all(built, names, plan, seeds=range(seeds), folder=folder, notify=notify)
-        apart = times_one_by_one(built, names, plan, folder=folder, notify=tell)
+        results += beside(results, plan, built, folder)
+        shown = [*dict.fromkeys(result.method for result in results)]
+        apart = times_one_by_one(built, shown, plan, folder=folder, notify=tell)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"stopped; the same command goes on with what is in {folder}") from None
+        after = f"; an evolution from its last {BLOCK:,} generations" if {*names} & {*EVOLUTIONARY} else ""
+        raise KeyboardInterrupt(f"stopped; the same command goes on with what is in {folder}{after}") from None
     _show(results, apart, built, folder, markdown)
 
 
@@ -138,32 +150,35 @@ def _tuned(folder: Path, problem: str, names: Sequence[str], plan: Plan, given: 
     """The settings that were found for methods, but for those ``given`` on the command line."""
     names = [name for name in names if family(name) in ("phn", *ONE_PER_RAY)]  # others have nothing to tune
     wanted = [*dict.fromkeys("ls" if name == "cpmtl" else name for name in names)]  # which CPMTL begins with
+    if folder.is_file():
+        raise CheckpointError(
+            "that is a file", got=folder, expected="the folder that tune wrote it to", fix=folder.parent
+        )
     found = {name: Tuned.load(folder / f"{name}.json") for name in wanted if (folder / f"{name}.json").exists()}
     if foreign := next((tuned for tuned in found.values() if tuned.problem != problem), None):
         raise CheckpointError("that was tuned on another problem", got=f"{folder}: {foreign.problem}", expected=problem)
-    for name, tuned in found.items():
-        before, now = {"preset": tuned.preset, **tuned.made_with}, {"preset": plan.preset, **plan.settings(name)}
-        known = before.keys() & now.keys() - tuned.settings.keys() - {"rays"}
-        if different := [key for key in sorted(known) if before[key] != now[key]]:
-            console.print(f"{name} was tuned with other settings: {', '.join(f'{k} {before[k]}' for k in different)}")
-    if rest := [name for name in wanted if name not in found]:
-        console.print(f"not tuned, so with the settings of the preset: {', '.join(rest)}")
     if wanted and not found:
         raise CheckpointError(
             "nothing was tuned there",
             got=folder,
             expected=f"{wanted[0]}.json",
-            fix=f"hyperfront tune {problem} --method {wanted[0]}",
+            fix=f"hyperfront tune {problem} --method {wanted[0]} --out {folder}",
         )
+    for name, tuned in found.items():
+        before, now = {"preset": tuned.preset, **tuned.made_with}, {"preset": plan.preset, **plan.settings(name)}
+        known = before.keys() & now.keys() - tuned.settings.keys() - {"rays", "separate"}
+        if different := [key for key in sorted(known) if before[key] != now[key]]:
+            console.print(f"{name} was tuned with other settings: {', '.join(f'{k} {before[k]}' for k in different)}")
+    if rest := [name for name in wanted if name not in found]:
+        console.print(f"not tuned, so with the settings of the preset: {', '.join(rest)}")
     return {name: {k: v for k, v in tuned.settings.items() if k not in given} for name, tuned in found.items()}
 
 
 def _made(kind: type, arguments: tuple[str, ...]) -> Any:
-    try:
-        return kind(**parse(arguments))
-    except TypeError as error:
-        known = ", ".join(item.name for item in dataclasses.fields(kind))
-        raise HyperfrontError(f"no such setting of the {kind.__name__.lower()}", got=error, expected=known) from None
+    given, known = parse(arguments), [item.name for item in dataclasses.fields(kind)]
+    if unknown := sorted(given.keys() - {*known}):
+        raise unknown_name(f"setting of the {kind.__name__.lower()}", unknown[0], known)
+    return kind(**given)
 
 
 def _show(
@@ -185,6 +200,6 @@ def _what(results: Sequence[Result], problem: Problem) -> str:
     reference = ", ".join(f"{value:g}" for value in problem.reference or ())
     seeds, data = len({result.seed for result in results}), ", test data" if problem.has_data else ""
     return (
-        f"{seeds} seed(s){data}; hypervolume up to ({reference}); uniformity with the natural logarithm; seconds of "
-        "the training steps, and of the same models one by one"
+        f"{counted(seeds, 'seed')}{data}; hypervolume up to ({reference}); uniformity with the natural logarithm; "
+        "seconds of the training steps, and of the same models one by one"
     )

@@ -30,6 +30,7 @@ _PARTS = {  # import name: (what for, what to install)
     "PIL": ("data: NYUv2, images (Pillow, optional)", "hyperfront[data]"),
     "pymoo": ("NSGA-III, MOEA/D (optional)", "hyperfront[compare]"),
     "optuna": ("tuning (optional)", "hyperfront[compare]"),
+    "captum": ("attribution by pixel, figure 9 (optional)", "hyperfront[compare]"),
     "tensorboard": ("TensorBoard logs (optional)", "hyperfront[log]"),
     "fastapi": ("explorer, server (optional)", "hyperfront[serve]"),
     "uvicorn": ("explorer, server (optional)", "hyperfront[serve]"),

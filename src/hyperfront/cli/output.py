@@ -33,6 +33,14 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: i
     Console(highlight=False, width=max(console.width, needed)).print(table)
 
 
+def counted(number: int, word: str) -> str:
+    """
+    >>> counted(1, "ray"), counted(3, "ray")
+    ('1 ray', '3 rays')
+    """
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
 def as_markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """The same table for a document."""
     return "\n".join("| " + " | ".join(row) + " |" for row in [columns, ["---"] * len(columns), *rows])

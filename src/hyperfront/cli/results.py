@@ -30,7 +30,8 @@ def results(
     """
     found = load_folder(folder)
     if not found:
-        raise HyperfrontError("no result files", got=folder, fix="hyperfront train PROBLEM --result FILE writes one")
+        what = "no result files" if folder.is_dir() else "there is no such folder"
+        raise HyperfrontError(what, got=folder, fix="hyperfront train PROBLEM --result FILE writes one")
     rows = summarise(found)
     if markdown:
         console.print(as_markdown(COLUMNS, rows), soft_wrap=True, markup=False)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import torch
 import tyro
 
-from hyperfront.checkpoint import refuse_unwritable
+from hyperfront.checkpoint import make_folder, refuse_unwritable
 from hyperfront.cli.arguments import (
     Arguments,
     DataFolder,
@@ -22,10 +22,10 @@ from hyperfront.cli.arguments import (
     parse,
     value,
 )
-from hyperfront.cli.output import console
+from hyperfront.cli.output import console, counted
 from hyperfront.errors import HyperfrontError
 from hyperfront.experiments.methods import Plan, family
-from hyperfront.experiments.tune import LEARNING_RATE
+from hyperfront.experiments.tune import LEARNING_RATE, check_search
 from hyperfront.experiments.tune import tune as run_trials
 from hyperfront.preferences import rays as laid_out
 from hyperfront.problems import PROBLEMS, build, entry, recipe
@@ -99,20 +99,23 @@ def tune(
         device=str(choose_device(device, built)),
         engine=engine,
     )
+    space = dict(map(_range, search)) or LEARNING_RATE
+    trials = check_search(built, method, plan, space=space, trials=trials, seed=seed)
     folder = out or Path("runs") / f"tune-{problem}-{preset}"
     file = folder / f"{method}.json"
     refuse_unwritable(file, again=True)  # said now, not after the last trial
     if storage is None:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     torch.set_num_threads(1)
-    count = "" if trials is None else f", {trials} trials"
-    console.print(f"[bold]{method}[/bold] on [bold]{problem}[/bold], preset {preset}{count}; {folder}")
+    console.print(
+        f"[bold]{method}[/bold] on [bold]{problem}[/bold], preset {preset}, {counted(trials, 'trial')}; {folder}"
+    )
     try:
         found = run_trials(
             built,
             method,
             plan,
-            space=dict(map(_range, search)) or LEARNING_RATE,
+            space=space,
             trials=trials,
             storage=storage or f"sqlite:///{folder / 'trials.db'}",
             seed=seed,
@@ -124,8 +127,9 @@ def tune(
     found.save(file)
     rule = "highest uniformity of what is not dominated" if family(method) == "per-ray" else "best hypervolume"
     console.print(f"\n{rule}: {_words(found.settings)}")
+    where = "validation " if built.has_data else ""
     console.print(
-        f"validation hypervolume {found.hypervolume:.4f}, uniformity {found.uniformity:.4f}; trials: "
+        f"{where}hypervolume {found.hypervolume:.4f}, uniformity {found.uniformity:.4f}; trials: "
         + ", ".join(f"{count} {state}" for state, count in found.trials.items())
     )
     console.print(f"wrote {file}")

@@ -6,12 +6,14 @@ Everything that is finished has a result file, and is not run again; what was in
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from hyperfront import checkpoint
+from hyperfront.errors import CheckpointError
 from hyperfront.experiments.methods import ONE_PER_RAY, Plan, check_method, family, run_method
-from hyperfront.experiments.result import Result
+from hyperfront.experiments.result import Result, loaded
 from hyperfront.experiments.table import spread
 from hyperfront.experiments.timing import seconds_apart
 from hyperfront.problem import Problem, Truth
@@ -26,8 +28,8 @@ def compare(
     plan: Plan,
     *,
     seeds: Sequence[int],
-    folder: Path,
-    runs: Path | None = None,
+    folder: str | Path,
+    runs: str | Path | None = None,
     progress: bool = True,
     notify: Notify = lambda method, seed, found: None,
 ) -> list[Result]:
@@ -37,6 +39,8 @@ def compare(
     """
     for method in methods:
         check_method(method)
+    folder = Path(folder)
+    runs = folder / "runs" if runs is None else Path(runs)
     files = {(method, seed): folder / "results" / f"{method}-{seed}.json" for seed in seeds for method in methods}
     done = {part: Result.load(file) for part, file in files.items() if file.exists()}
     for result in done.values():
@@ -45,9 +49,20 @@ def compare(
         notify(*part, done.get(part))
         if part not in done:
             method, seed = part
-            done[part] = run_method(method, plan, problem, seed=seed, runs=runs or folder / "runs", progress=progress)
+            done[part] = run_method(method, plan, problem, seed=seed, runs=runs, progress=progress)
             done[part].save(file)
     return [done[method, seed] for method in methods for seed in seeds]
+
+
+def beside(results: Sequence[Result], plan: Plan, problem: Problem, folder: Path) -> list[Result]:
+    """What the folder holds of the same comparison beside these results: other methods, other seeds."""
+    here = {(result.method, result.seed) for result in results}
+    others = []
+    for result in loaded(sorted((folder / "results").glob("*.json"))):
+        with suppress(CheckpointError):  # of other settings
+            check_settings(result, plan, problem)
+            others += [result] * ((result.method, result.seed) not in here)
+    return others
 
 
 def times_one_by_one(
@@ -83,8 +98,9 @@ def table(
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Columns, and a row for each method: means over seeds (and standard deviations), on the test data.
 
-    ``distance`` is the largest one of a point of any seed to the true front, where that is known. ``seconds`` are those
-    of the training steps, ``one by one`` those of the same models trained one after the other, given as ``apart``.
+    ``points`` are the different ones, of the seed that has fewest; ``distance`` is the largest one of a point of any
+    seed to the true front, where that is known. ``seconds`` are those of the training steps, ``one by one`` those of
+    the same models trained one after the other, given as ``apart``.
     """
     shown = [name for name in COLUMNS if truth is not None or name != "distance"]
     return tuple(shown), [_row(method, group, apart.get(method), truth) for method, group in _by_method(results)]
@@ -101,7 +117,7 @@ def _row(method: str, group: Sequence[Result], apart: float | None, truth: Truth
     single = group[0].family == "single"
     return (
         "single (ideal)" if single else method,
-        "1" if single else str(len(tests[0]["losses"])),
+        "1" if single else str(min(len(result.losses().unique(dim=0)) for result in group)),
         spread([test["hypervolume"] for test in tests], digits=4),
         spread([test["uniformity"] for test in tests], digits=4),
         *([f"{max(distances):.1e}"] if truth else []),

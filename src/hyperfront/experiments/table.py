@@ -88,6 +88,7 @@ def _preset(result: Result) -> str:
     usual = {"budget": asdict(Budget()), "expansion": asdict(Expansion())}
     known = _flat(describe(asdict(own) | {part: usual[part] for part in usual.keys() & result.settings.keys()}))
     found = _flat(result.settings)
+    found = found if result.family == "phn" else found | {"align": known["align"]}  # which nothing else has
     changed = [f"{key}={found[key]}" for key in sorted(found) if found[key] != known.get(key)]
     return ", ".join([result.preset, *changed])
 

@@ -22,7 +22,7 @@ import torch
 
 from hyperfront import checkpoint, metrics
 from hyperfront.baselines import fit_stacked, with_references
-from hyperfront.errors import CheckpointError, HyperfrontError, LossError, ProblemError
+from hyperfront.errors import CheckpointError, HyperfrontError, LossError, ProblemError, unknown_name
 from hyperfront.experiments.methods import Plan, check_method, family, fit_hypernetwork, with_settings
 from hyperfront.experiments.pruning import STARTUP, WARMUP, BelowMedian, Dominated, load_optuna
 from hyperfront.preferences import rays as laid_out
@@ -41,8 +41,10 @@ Space = Mapping[str, Sequence[Any]]
 LEARNING_RATE: Space = {"lr": (1e-4, 1e-2)}
 TRIALS = 20
 """Of a search that is not a grid."""
-NOT_SEARCHED = {"align", "arguments", "evaluation_rays", "model", "separate"}
-"""Fields of a recipe that say what is trained on what, or change nothing in a trial."""
+NOT_SEARCHED = {"align", "arguments", "evaluation_rays", "model", "separate", "validate_every"}
+"""Fields of a recipe that say what is trained on what, or how it is looked at."""
+OF_MANY_RAYS = {"alpha", "rays_per_step"}
+"""Fields of a recipe that mean nothing to one model per ray."""
 
 
 @dataclass(frozen=True)
@@ -93,30 +95,9 @@ def tune(
 
     ``callbacks`` are those of every training run; ``notify(study, trial)`` is called after each trial.
     """
-    optuna, kind = load_optuna(), family(check_method(method))
+    optuna, trials = load_optuna(), check_search(problem, method, plan, space=space, trials=trials, seed=seed)
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # its own log lines repeat what ``notify`` is told
-    if kind not in ("phn", "per-ray"):
-        raise HyperfrontError(
-            f"{method} has no settings to tune", expected="phn-SOLVER or SOLVER", fix="cpmtl begins with those of ls"
-        )
-    settings = {item.name for item in fields(Recipe)}
-    known = "one of " + ", ".join(sorted(settings - NOT_SEARCHED))
-    if kind == "per-ray" and (options := sorted(space.keys() - settings)):
-        raise HyperfrontError(f"{method} has no hypernetwork to tune", got=options[0], expected=known)
-    if useless := sorted(space.keys() & NOT_SEARCHED):
-        raise HyperfrontError(f"{useless[0]} cannot be searched", expected=known)
-    for name, values in space.items():
-        if isinstance(getattr(plan.recipe, name, None), int | float) and any(isinstance(each, str) for each in values):
-            raise HyperfrontError(f"{name} is a number", got=", ".join(map(str, values)), expected="numbers")
-    if problem.reference is None:
-        raise ProblemError("tuning measures hypervolumes, which need a reference point")
-    if _is_grid(space):
-        whole = math.prod(map(len, space.values()))
-        trials = whole if trials is None else min(trials, whole)
-    trials = TRIALS if trials is None else trials
-    if trials < 1:
-        raise HyperfrontError("nothing to try", got=f"{trials} trials", expected="one at least")
-    many = kind == "per-ray"
+    many = family(method) == "per-ray"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         kept = _storage(storage)
@@ -150,6 +131,39 @@ def tune(
         enough = optuna.study.MaxTrialsCallback(trials, states=ended)
         study.optimize(objective, callbacks=[notify, enough])
     return _chosen(study, problem, plan, method)
+
+
+def check_search(problem: Problem, method: str, plan: Plan, *, space: Space, trials: int | None, seed: int) -> int:
+    """An error for a search that cannot be, or how many trials it has."""
+    kind = family(check_method(method))
+    if kind not in ("phn", "per-ray"):
+        raise HyperfrontError(
+            f"{method} has no settings to tune",
+            expected="phn-SOLVER or SOLVER, such as phn-epo or ls",
+            fix="tune ls, with whose models cpmtl begins" if method == "cpmtl" else None,
+        )
+    if not 0 <= seed < 2**32:
+        raise HyperfrontError("no such seed", got=seed, expected="0 to 2**32 - 1")
+    settings = {item.name for item in fields(Recipe)}
+    useless = NOT_SEARCHED | (OF_MANY_RAYS if kind == "per-ray" else set())
+    known = sorted(settings - useless)
+    for name in space:
+        if name in useless:
+            raise HyperfrontError(f"a search for {name} tells nothing about {method}", expected=", ".join(known))
+        if name not in settings and kind == "per-ray":  # else an option of the hypernetwork
+            raise unknown_name(f"setting of {method}", name, known)
+    for name, values in space.items():
+        if isinstance(getattr(plan.recipe, name, None), int | float) and any(isinstance(each, str) for each in values):
+            raise HyperfrontError(f"{name} is a number", got=", ".join(map(str, values)), expected="numbers")
+    if problem.reference is None:
+        raise ProblemError("tuning measures hypervolumes, which need a reference point")
+    if _is_grid(space):
+        whole = math.prod(map(len, space.values()))
+        trials = whole if trials is None else min(trials, whole)
+    trials = TRIALS if trials is None else trials
+    if trials < 1:
+        raise HyperfrontError("nothing to try", got=f"{trials} trials", expected="one at least")
+    return trials
 
 
 def _storage(address: str) -> Any:
@@ -223,7 +237,8 @@ def _chosen(study: Any, problem: Problem, plan: Plan, method: str) -> Tuned:
     if not complete:
         raise HyperfrontError("no trial came to its end", fix="more trials, or a smaller learning rate in --search")
     best = most_uniform(complete) if family(method) == "per-ray" else study.best_trial
-    states = [trial.state.name.lower() for trial in study.get_trials(deepcopy=False)]
+    ended = {"FAIL": "stopped"}  # and put back, to be run again
+    states = [ended.get(trial.state.name, trial.state.name.lower()) for trial in study.get_trials(deepcopy=False)]
     return Tuned(
         problem=problem.name,
         preset=plan.preset,

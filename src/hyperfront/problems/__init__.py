@@ -35,11 +35,11 @@ def build(name: str, **arguments: Any) -> Problem:
     ('l1', 'l2', 'l3', 'l4')
     """
     make = entry(name).make
-    try:
-        inspect.signature(make).bind(**arguments)
-    except TypeError as error:
-        known = entry(name).arguments or ", ".join(inspect.signature(make).parameters)
+    known = inspect.signature(make).parameters
+    if unknown := [each for each in arguments if each not in known]:
         raise HyperfrontError(
-            f"the problem {name!r} does not take these arguments", got=error, expected=known
-        ) from None
+            f"the problem {name!r} has no argument {unknown[0]!r}",
+            expected=entry(name).arguments or ", ".join(known),
+            fix=unknown_name("argument", unknown[0], known).fix,
+        )
     return make(**arguments)

@@ -47,12 +47,15 @@ class Progress(Callback):
         self.bar.update()
 
     def epoch_ended(self, record: dict[str, Any]) -> None:
-        shown = {name: f"{value:.3f}" for name, value in record["losses"].items()}
-        validation = record.get("validation") or {}
+        shown, validation = (
+            {},
+            record.get("validation") or {},
+        )  # what matters most first: a narrow terminal cuts the rest
         if validation.get("hypervolume") is not None:
             shown["HV"] = f"{validation['hypervolume']:.4f}"
         if validation:
             shown["uniformity"] = f"{validation['uniformity']:.4f}"
+        shown |= {name: f"{value:.3f}" for name, value in record["losses"].items()}
         fallbacks = record["status"].get("relaxed", 0) + record["status"].get("min_norm", 0)
         if fallbacks:
             shown["fallbacks"] = str(fallbacks)

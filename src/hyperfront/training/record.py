@@ -38,6 +38,7 @@ def describe(thing: Any) -> Any:
 
 def refuse_difference(stored: Mapping[str, Any], asked: Mapping[str, Any], *, what: str, fix: str) -> None:
     """An error that lists what differs, if something would go on with other settings than it began with."""
+    stored, asked = _flat(stored), _flat(asked)
     different = [key for key in sorted(stored.keys() | asked.keys()) if stored.get(key) != asked.get(key)]
     if different:
         raise CheckpointError(
@@ -49,9 +50,23 @@ def refuse_difference(stored: Mapping[str, Any], asked: Mapping[str, Any], *, wh
         )
 
 
+def _flat(settings: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    """Settings within settings by their dotted names.
+
+    >>> _flat({"lr": 0.1, "model": {"hidden": 25}})
+    {'lr': 0.1, 'model.hidden': 25}
+    """
+    flat: dict[str, Any] = {}
+    for key, value in settings.items():
+        flat |= _flat(value, f"{before}{key}.") if isinstance(value, Mapping) else {before + key: value}
+    return flat
+
+
 def _short(value: Any) -> str:
     text = str(value)
-    return text if len(text) <= 100 else f"{text[:97]}..."
+    if len(text) <= 100:
+        return text
+    return f"{len(value)} values, {text[:60]}..." if isinstance(value, list) else f"{text[:97]}..."
 
 
 def environment(device: torch.device) -> dict[str, Any]:
