@@ -73,13 +73,23 @@ def compared(tmp_path_factory) -> tuple[Path, str]:
 def test_one_table_has_a_row_for_every_method(compared):
     _, text = compared
     table = rows(text)
-    assert table.pop("method") == ["points", "HV", "uniformity", "distance", "seconds", "one by one", "parameters"]
+    columns = "seeds, points, HV, uniformity, distance, seconds, one by one, parameters"
+    assert table.pop("method") == columns.split(", ")
+        "seeds",
+        "points",
+        "HV",
+        "uniformity",
+        "distance",
+        "seconds",
+        "one by one",
+        "parameters",
+    ]
     assert [*table] == [*METHODS[:-1], "single (ideal)"]
-    assert [table[name][0] for name in METHODS[:-1]] == ["3", "3", "3", "3", "3", "15", "3", "3"]
-    assert table["cpmtl"][2] == table["single (ideal)"][2] == "-"
+    assert [table[name][:2] for name in METHODS[:6]] == [["1", count] for count in ("3", "3", "3", "3", "3", "15")]
+    assert table["cpmtl"][3] == table["single (ideal)"][3] == "-"
     assert all(table[name][-1] == "6" for name in ("ls", "epo", "pmtl", "mgda", "nsga3"))  # 3 models of 2 numbers
-    bound = float(table["single (ideal)"][1])
-    assert all(float(table[name][1]) <= bound for name in METHODS[:-1])
+    bound = float(table["single (ideal)"][2])
+    assert all(float(table[name][2]) <= bound for name in METHODS[:-1])
 
 
 def test_the_files_hold_what_the_table_says_and_were_asked_for_the_same_points(compared):
@@ -88,7 +98,7 @@ def test_the_files_hold_what_the_table_says_and_were_asked_for_the_same_points(c
     results = {name: Result.load(where / "results" / f"{name}-0.json") for name in METHODS}
     for name, result in results.items():
         assert result.method == name
-        shown = rows(text)["single (ideal)" if name == "single" else name][1]
+        shown = rows(text)["single (ideal)" if name == "single" else name][2]
         assert f"{result.fronts['test']['hypervolume']:.4f}" == shown
     rays = {name: torch.tensor(results[name].rays) for name in ("phn-epo", "ls", "epo", "nsga3")}
     assert all(torch.equal(each, rays["epo"]) for each in rays.values())
@@ -128,7 +138,7 @@ def test_the_points_are_the_different_ones(tmp_path):
             fronts={"val": front, "test": front}, status={}, environment={}, family="evolutionary",
         )  # fmt: skip
         (row,) = table([found], {})[1]
-        assert row[1] == str(seed + 1)
+        assert row[1:3] == ("1", str(seed + 1))
 
 
 def test_after_ctrl_c_the_same_command_ends_where_it_would_have(tmp_path):
@@ -213,7 +223,10 @@ def test_the_commands_of_its_help_work_one_after_the_other(tmp_path):
     hyperfront("compare", "vlmop2", "--methods", "ls", "--rays", "3", "--seeds", "1", *few, folder=tmp_path)
     hyperfront("tune", "vlmop2", "--method", "ls", "--search", "lr=1e-2", *few, folder=tmp_path)
     tuned = ["--tuned", "runs/tune-vlmop2-best"]
-    hyperfront("compare", "vlmop2", "--methods", "ls", "--seeds", "1", *tuned, *few, folder=tmp_path)
+    hyperfront("compare", "vlmop2", "--methods", "ls", "--seeds", "2", *tuned, *few, folder=tmp_path)
+    hyperfront("tune", "vlmop2", "--method", "epo", "--search", "lr=1e-2", *few, folder=tmp_path)
+    text = hyperfront("compare", "vlmop2", "--methods", "epo", "--seeds", "1", *tuned, *few, folder=tmp_path)
+    assert {name: line[0] for name, line in rows(text).items()} == {"method": "seeds", "epo": "1", "ls": "2"}
     assert len([*tmp_path.glob("runs/compare-*/table.md")]) == 3
 
 
@@ -472,7 +485,8 @@ def test_the_table_is_of_the_test_data_of_the_weights_that_validation_chose_over
         spent = sum(json.loads(line)["seconds"] for line in (run / "metrics.jsonl").read_text().splitlines())
         assert result.seconds["training"] == pytest.approx(spent, abs=0.01) and result.seconds["total"] > spent
     _, lines = table(results, {"ls": 12.0})
-    for name, _, volume, *_, seconds, apart, _ in lines:
+    for name, seeds, _, volume, *_, seconds, apart, _ in lines:
+        assert seeds == "2"
         first, second = volumes[name]
         assert first != second
         assert volume == f"{(first + second) / 2:.4f} +- {abs(first - second) / 2**0.5:.4f}"

@@ -25,7 +25,7 @@ from hyperfront import checkpoint, metrics
 from hyperfront.baselines.limits import at_least
 from hyperfront.baselines.per_ray import separate_models
 from hyperfront.baselines.starts import starts
-from hyperfront.errors import HyperfrontError
+from hyperfront.errors import HyperfrontError, unknown_name
 from hyperfront.front import evaluate
 from hyperfront.model import ParetoModel
 from hyperfront.preferences import das_dennis
@@ -33,6 +33,7 @@ from hyperfront.preferences import rays as laid_out
 from hyperfront.problem import Point, Problem
 from hyperfront.training.record import refuse_difference
 
+ALGORITHMS = ("nsga3", "moead")
 BLOCK = 1000
 
 
@@ -77,6 +78,8 @@ def evolve(
 ) -> Evolved:
     """Run ``"nsga3"`` or ``"moead"``; with ``out`` the population is kept there after every block, where a later call
     goes on."""
+    if name not in ALGORITHMS:
+        raise unknown_name("evolutionary algorithm", name, ALGORITHMS)
     file = None if out is None else Path(out) / "population.safetensors"
     theta, done, spent = starts(problem, budget.individuals(problem.m), seed), 0, 0.0
     limit = _limit(problem, theta)
@@ -126,7 +129,7 @@ def along_rays(problem: Problem, theta: Tensor, rays: Tensor, *, device: str | t
 
 
 def _directions(m: int, population: int) -> Tensor:
-    """The largest Das-Dennis grid of at most so many directions."""
+    """The largest Das-Dennis grid of at most so many directions, or one for each objective."""
     fits = itertools.takewhile(lambda h: math.comb(h + m - 1, m - 1) <= population, itertools.count(1))
     return das_dennis(m, max(fits, default=1))
 

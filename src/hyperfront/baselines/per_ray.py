@@ -13,17 +13,18 @@ from __future__ import annotations
 
 import itertools
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from hyperfront import checkpoint, metrics
 from hyperfront.baselines.starts import starts
-from hyperfront.errors import ProblemError
+from hyperfront.errors import ProblemError, RayError
 from hyperfront.front import evaluate
 from hyperfront.model import ParetoModel
 from hyperfront.preferences import InTurn, convert
@@ -59,7 +60,7 @@ def fit_stacked(
 
     As for a hypernetwork, the weights are kept from when the validation hypervolume of all models together was best.
     """
-    solver, rays = with_references(check_solver(solver), rays), asked(rays, solver)
+    solver, rays = _checked(solver, rays)
     return _fit(
         separate_models(problem, rays, starts(problem, len(rays), seed)), problem, solver, recipe, seed, options
     )
@@ -74,23 +75,26 @@ def fit_one_by_one(
     seed: int = 0,
     out: str | Path | None = None,
     callbacks: Sequence[Callback] | None = None,
-    **options: Any,
+    optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] | None = None,
+    device: str | torch.device | None = None,
+    engine: str = "auto",
 ) -> Run:
     """The same, one model after the other; with ``out``, what is done of an interrupted call is not done again.
 
     A model's weights at every validation are kept (in ``out``, or in a temporary folder) until all models are trained,
     since the epoch is chosen by the hypervolume of all together. The history is that of one model after the other.
     """
-    solver, rays = with_references(solver, rays), asked(rays, solver)
+    solver, rays = _checked(solver, rays)
     theta, histories = starts(problem, len(rays), seed), []
     with tempfile.TemporaryDirectory() as temporary:
         folders = [RunFolder(Path(out or temporary) / f"ray-{number}") for number in range(len(rays))]
         for folder, ray, start in zip(folders, rays, theta):
             model = separate_models(problem, ray[None], start[None])
             keep = _Keep(model, folder.path)
-            watching: dict[str, Any] = {"out": folder.path, "resume": folder.config.exists()}
-            watching["callbacks"] = [keep, *([Progress()] if callbacks is None else callbacks)]
-            run = _fit(model, problem, solver, recipe, seed, options | watching)
+            options: dict[str, Any] = {"optimizer": optimizer, "device": device, "engine": engine, "out": folder.path}
+            options |= {"resume": folder.config.exists()}
+            options |= {"callbacks": [keep, *([Progress()] if callbacks is None else callbacks)]}
+            run = _fit(model, problem, solver, recipe, seed, options)
             histories.append(run.history)
         epoch = _best_epoch(histories, problem)
         theta = torch.cat([checkpoint.read(_Keep.file(folder.path, epoch))[0]["theta"] for folder in folders])
@@ -100,6 +104,13 @@ def fit_one_by_one(
     front = evaluate(model.eval(), problem.val, rays, batch_size=recipe.batch_size)
     history = list(itertools.chain.from_iterable(histories))
     return Run(model=model, front=front, history=history, folder=RunFolder(Path(out)) if out else None)
+
+
+def _checked(solver: Solver, rays: Tensor) -> tuple[Solver, Tensor]:
+    """The solver with what it has to know of all rays, and the rays as it takes them."""
+    if not len(rays):
+        raise RayError("no rays to train models for")
+    return with_references(check_solver(solver), rays), asked(rays, solver)
 
 
 def _fit(

@@ -21,6 +21,8 @@ def starts(problem: Problem, which: int | Iterable[int], seed: int) -> Tensor:
     """
     if problem.make_target is None:
         raise ProblemError("the problem has no target of its own", fix="supervised(..., make_target=YourModule)")
+    if seed < 0:
+        raise ProblemError("a seed cannot be negative", got=seed)
     rows = []
     for number in range(which) if isinstance(which, int) else which:
         with torch.random.fork_rng(devices=[]):

@@ -30,7 +30,7 @@ from hyperfront.cli.output import as_markdown, console, counted, show_table
 from hyperfront.errors import CheckpointError, HyperfrontError, unknown_name
 from hyperfront.experiments.compare import beside, table, times_one_by_one
 from hyperfront.experiments.compare import compare as run_all
-from hyperfront.experiments.methods import EVOLUTIONARY, ONE_PER_RAY, Plan, check_method, family
+from hyperfront.experiments.methods import EVOLUTIONARY, NAMES, ONE_PER_RAY, Plan, check_method, family, trained_as
 from hyperfront.experiments.result import Result
 from hyperfront.experiments.tune import Tuned
 from hyperfront.preferences import rays as laid_out
@@ -149,12 +149,13 @@ def compare(
 def _tuned(folder: Path, problem: str, names: Sequence[str], plan: Plan, given: set[str]) -> dict[str, dict[str, Any]]:
     """The settings that were found for methods, but for those ``given`` on the command line."""
     names = [name for name in names if family(name) in ("phn", *ONE_PER_RAY)]  # others have nothing to tune
-    wanted = [*dict.fromkeys("ls" if name == "cpmtl" else name for name in names)]  # which CPMTL begins with
+    wanted = [*dict.fromkeys(map(trained_as, names))]
     if folder.is_file():
         raise CheckpointError(
             "that is a file", got=folder, expected="the folder that tune wrote it to", fix=folder.parent
         )
-    found = {name: Tuned.load(folder / f"{name}.json") for name in wanted if (folder / f"{name}.json").exists()}
+    every = {name: Tuned.load(folder / f"{name}.json") for name in NAMES if (folder / f"{name}.json").exists()}
+    found = {name: every[name] for name in wanted if name in every}
     if foreign := next((tuned for tuned in found.values() if tuned.problem != problem), None):
         raise CheckpointError("that was tuned on another problem", got=f"{folder}: {foreign.problem}", expected=problem)
     if wanted and not found:
@@ -171,7 +172,8 @@ def _tuned(folder: Path, problem: str, names: Sequence[str], plan: Plan, given: 
             console.print(f"{name} was tuned with other settings: {', '.join(f'{k} {before[k]}' for k in different)}")
     if rest := [name for name in wanted if name not in found]:
         console.print(f"not tuned, so with the settings of the preset: {', '.join(rest)}")
-    return {name: {k: v for k, v in tuned.settings.items() if k not in given} for name, tuned in found.items()}
+    # those of other methods too, which may be in the table already
+    return {name: {k: v for k, v in tuned.settings.items() if k not in given} for name, tuned in every.items()}
 
 
 def _made(kind: type, arguments: tuple[str, ...]) -> Any:
@@ -186,20 +188,19 @@ def _show(
 ) -> None:
     columns, rows = table(results, apart, problem.truth)
     text = as_markdown(columns, rows)
-    title = f"{results[0].problem}, preset {results[0].preset}, {_what(results, problem)}"
+    title = f"{results[0].problem}, preset {results[0].preset}, {_what(problem)}"
     checkpoint.write_bytes(folder / "table.md", f"{title}\n\n{text}\n".encode())
     console.print()
     if markdown:
         console.print(text, soft_wrap=True, markup=False)
         return
     show_table(columns, rows, left=1)
-    console.print(f"\n{_what(results, problem)}\n{folder / 'table.md'}", style="dim", soft_wrap=True)
+    console.print(f"\n{_what(problem)}\n{folder / 'table.md'}", style="dim", soft_wrap=True)
 
 
-def _what(results: Sequence[Result], problem: Problem) -> str:
+def _what(problem: Problem) -> str:
     reference = ", ".join(f"{value:g}" for value in problem.reference or ())
-    seeds, data = len({result.seed for result in results}), ", test data" if problem.has_data else ""
     return (
-        f"{counted(seeds, 'seed')}{data}; hypervolume up to ({reference}); uniformity with the natural logarithm; "
-        "seconds of the training steps, and of the same models one by one"
+        f"{'test data; ' if problem.has_data else ''}hypervolume up to ({reference}); uniformity with the natural "
+        "logarithm; seconds of the training steps, and of the same models one by one"
     )

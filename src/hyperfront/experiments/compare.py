@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from hyperfront import checkpoint
 from hyperfront.errors import CheckpointError
 from hyperfront.experiments.methods import ONE_PER_RAY, Plan, check_method, family, run_method
@@ -57,22 +59,24 @@ def compare(
 def beside(results: Sequence[Result], plan: Plan, problem: Problem, folder: Path) -> list[Result]:
     """What the folder holds of the same comparison beside these results: other methods, other seeds."""
     here = {(result.method, result.seed) for result in results}
-    others = []
+    others = {}
     for result in loaded(sorted((folder / "results").glob("*.json"))):
         with suppress(CheckpointError):  # of other settings
             check_settings(result, plan, problem)
-            others += [result] * ((result.method, result.seed) not in here)
-    return others
+            others[result.method, result.seed] = result
+    return [result for part, result in others.items() if part not in here]
 
 
 def times_one_by_one(
     problem: Problem, methods: Sequence[str], plan: Plan, *, folder: Path, notify: Callable[[str], None]
 ) -> dict[str, float]:
-    """How long methods with one model per ray take, one after the other, measured once for the same settings
-    (:mod:`hyperfront.experiments.timing`); ``notify(method)`` is called before that."""
+    """How long methods with one model per ray take, one after the other, measured once for the same settings on the
+    same device (:mod:`hyperfront.experiments.timing`); ``notify(method)`` is called before that."""
     found = {}
     for method in (name for name in methods if family(name) in ONE_PER_RAY):
-        file, settings = folder / "times" / f"{method}.json", plan.settings(method)
+        file = folder / "times" / f"{method}.json"
+        where = {"device": plan.device, "engine": plan.engine, "products": torch.get_float32_matmul_precision()}
+        settings = plan.settings(method) | where
         known: dict[str, Any] = checkpoint.read_json(file) if file.exists() else {}
         if known.get("made_with") != settings:
             notify(method)
@@ -90,7 +94,7 @@ def check_settings(found: Result, plan: Plan, problem: Problem) -> None:
     refuse_difference(stored, wanted, what=what, fix="the same settings, or another folder (--out)")
 
 
-COLUMNS = ("method", "points", "HV", "uniformity", "distance", "seconds", "one by one", "parameters")
+COLUMNS = ("method", "seeds", "points", "HV", "uniformity", "distance", "seconds", "one by one", "parameters")
 
 
 def table(
@@ -117,7 +121,8 @@ def _row(method: str, group: Sequence[Result], apart: float | None, truth: Truth
     single = group[0].family == "single"
     return (
         "single (ideal)" if single else method,
-        "1" if single else str(min(len(result.losses().unique(dim=0)) for result in group)),
+        str(len(group)),
+        "1" if single else str(min(result.points for result in group)),
         spread([test["hypervolume"] for test in tests], digits=4),
         spread([test["uniformity"] for test in tests], digits=4),
         *([f"{max(distances):.1e}"] if truth else []),

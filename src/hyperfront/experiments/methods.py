@@ -35,8 +35,9 @@ from hyperfront.baselines import (
     seconds_so_far,
     separate_models,
 )
+from hyperfront.baselines.evolutionary import ALGORITHMS
 from hyperfront.errors import unknown_name
-from hyperfront.experiments.result import Result, measure
+from hyperfront.experiments.result import Result, measure, rounded
 from hyperfront.front import evaluate
 from hyperfront.preferences import rays as laid_out
 from hyperfront.problem import Problem
@@ -48,7 +49,7 @@ from hyperfront.training import Progress, fit
 from hyperfront.training.record import describe
 from hyperfront.training.validation import calibrate
 
-EVOLUTIONARY = ("nsga3", "moead")
+EVOLUTIONARY = ALGORITHMS
 PER_RAY = tuple(solver for solver in SOLVERS if solver != "hvmax")  # which makes one front of several rays
 ONE_PER_RAY = ("per-ray", "cpmtl")
 """Families of methods that train a model for each ray."""
@@ -75,11 +76,11 @@ class Plan:
     def recipe_of(self, method: str) -> Recipe:
         """The recipe that a method trains by; CPMTL begins with the models of LS."""
         recipe = self.recipe if method.startswith("phn-") else self.recipe.for_separate_models()
-        return with_settings(recipe, self.tuned.get("ls" if method == "cpmtl" else method, {}))
+        return with_settings(recipe, self.tuned.get(trained_as(method), {}))
 
     def settings(self, method: str) -> dict[str, Any]:
         """All settings of a method, as its results keep them."""
-        own: dict[str, Any] = {"rays": [[float(f"{value:.6g}") for value in ray] for ray in self.rays.tolist()]}
+        own: dict[str, Any] = {"rays": [rounded(ray) for ray in self.rays.tolist()]}
         if self.one_by_one and family(method) in ONE_PER_RAY:
             own["one_by_one"] = True  # the same models in another time
         if method == "cpmtl":
@@ -117,9 +118,14 @@ def family(name: str) -> str:
     return name if name in ("cpmtl", "single") else "per-ray"
 
 
+def trained_as(name: str) -> str:
+    """The method whose models it has: CPMTL begins with those of LS."""
+    return "ls" if name == "cpmtl" else name
+
+
 def run_method(name: str, plan: Plan, problem: Problem, *, seed: int, runs: Path, progress: bool = True) -> Result:
     """Train (or go on training) in a folder below ``runs``, and measure."""
-    start, before = time.perf_counter(), _seconds_before(runs / f"{'ls' if name == 'cpmtl' else name}-{seed}")
+    start, before = time.perf_counter(), _seconds_before(name, plan, runs, seed)
     train = TRAINERS[family(check_method(name))]
     run, more = train(name, plan, problem, seed, runs, [Progress()] if progress else [])
     seconds = {"total": time.perf_counter() - start + before, **more}
@@ -129,9 +135,13 @@ def run_method(name: str, plan: Plan, problem: Problem, *, seed: int, runs: Path
     )  # fmt: skip
 
 
-def _seconds_before(folder: Path) -> float:
-    """Training time of earlier calls."""
-    return seconds_so_far(folder) + sum(RunFolder(path).seconds() for path in (folder, *folder.glob("ray-*")))
+def _seconds_before(name: str, plan: Plan, runs: Path, seed: int) -> float:
+    """Training time of earlier calls, and that of what CPMTL has expanded."""
+    folder = runs / f"{trained_as(name)}-{seed}"
+    training = sum(RunFolder(path).seconds() for path in (folder, *folder.glob("ray-*")))
+    patches = [checkpoint.read(file)[1] for file in (runs / f"{name}-{seed}").glob("from-*.safetensors")]
+    expanding = sum(patch["seconds"] for patch in patches if patch.get("settings") == plan.settings(name))
+    return seconds_so_far(folder) + training + expanding
 
 
 Trained = tuple[Run, dict[str, float]]

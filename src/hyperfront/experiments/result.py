@@ -63,6 +63,11 @@ class Result:
         """The losses on the test data, ``[R, m]`` in float64."""
         return torch.tensor(self.fronts["test"]["losses"], dtype=torch.float64)
 
+    @property
+    def points(self) -> int:
+        """How many points of the test front are different."""
+        return different(self.fronts["test"])
+
     def inverse_rays(self) -> Tensor:
         """The rays in the convention ``inverse``, whatever its own is."""
         rays = torch.tensor(self.rays, dtype=torch.float64)
@@ -165,6 +170,11 @@ def _without_rays(front: Front) -> dict[str, Any]:
 
 def _ideal(front: Front) -> dict[str, Any]:
     return _without_rays(front) | {"hypervolume": ideal_volume(front) if front.reference else None}
+
+
+def different(front: Mapping[str, Any]) -> int:
+    """How many points of a front are different."""
+    return len({*map(tuple, front["losses"])})
 
 
 def rounded(values: list[float]) -> list[float]:

@@ -71,7 +71,8 @@ def _kind(result: Result) -> Kind:
     known = PROBLEMS.get(result.problem)
     defaults = inspect.signature(known.make).parameters if known else {}
     usual = {name: p.default for name, p in defaults.items() if name not in TRAINING}
-    arguments = usual | {name: value for name, value in result.settings["arguments"].items() if name not in TRAINING}
+    given = result.settings.get("arguments", {})
+    arguments = usual | {name: value for name, value in given.items() if name not in TRAINING}
     words = [str(value) for value in arguments.values() if isinstance(value, str)]
     others = [f"{name}={value}" for name, value in arguments.items() if value != usual.get(name)]
     data = ", ".join([*words, *(text for text in others if text.split("=", 1)[1] not in words)])

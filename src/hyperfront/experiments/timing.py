@@ -13,7 +13,7 @@ from torch import Tensor
 
 from hyperfront.baselines import fit_stacked
 from hyperfront.baselines.per_ray import with_references
-from hyperfront.experiments.methods import ONE_PER_RAY, Plan, family, hypernetwork
+from hyperfront.experiments.methods import ONE_PER_RAY, Plan, family, hypernetwork, trained_as
 from hyperfront.problem import Problem
 from hyperfront.runs import Run
 from hyperfront.solvers.names import make_solver
@@ -59,7 +59,7 @@ def _expansion(method: str, run: Run, plan: Plan, problem: Problem) -> float:
 
 def _stacked(method: str, plan: Plan, problem: Problem, rays: Tensor) -> Run:
     """The first epochs of models at some of the rays; CPMTL begins with those of LS."""
-    method = "ls" if method == "cpmtl" else method
+    method = trained_as(method)
     solver, recipe = with_references(make_solver(method), plan.rays), _shortened(plan, method).recipe_of(method)
     return fit_stacked(problem, rays, solver, recipe, callbacks=(), device=plan.device, engine=plan.engine)
 
