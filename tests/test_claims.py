@@ -11,7 +11,7 @@ import torch
 
 import hyperfront as hf
 from hyperfront.experiments import Result
-from hyperfront.paper import comparisons, runtime, scaling, toys, unseen
+from hyperfront.paper import comparisons, looks, runtime, scaling, toys, unseen
 from hyperfront.paper.comparisons import Measured, Side
 from hyperfront.paper.effects import effects
 from hyperfront.paper.finding import above
@@ -93,8 +93,8 @@ def workshop_of(known: dict[str, list[Result]], seeds: int = 1) -> SimpleNamespa
 
 
 def test_nothing_is_claimed_of_every_baseline_before_all_are_there():
-    ls, epo, phn = result("ls", 0.5), result("epo", 0.6), result("phn-epo", 0.7, family="phn")
-    paper = {"adult": {}}
+    phn = result("phn-epo", 0.7, family="phn", rays=[[0.3, 0.7]] * 5)  # not those of the baselines
+    ls, epo, paper = result("ls", 0.5), result("epo", 0.6), {"adult": {}}
     part = comparisons.compared(workshop_of({"adult-10": [ls], "adult-phn": [phn]}), [SIDE], paper)
     assert not part.claims and part.missing == ["Toy: epo"] and len(part.tables[0].rows) == 4
     full = comparisons.compared(workshop_of({"adult-10": [ls, epo], "adult-phn": [phn]}), [SIDE], paper)
@@ -154,9 +154,11 @@ def test_the_small_hypernetwork_is_chosen_on_validation_data():
 def test_the_hypervolume_at_some_of_the_rays_is_that_of_their_points():
     rays, losses = hf.rays(25, 2).double(), torch.rand(25, 2, generator=torch.manual_seed(0)).double()
     known = result("phn-epo", family="phn", rays=rays.tolist(), losses=losses.tolist(), reference=(1.0, 1.0))
-    expected = hf.metrics.hypervolume(losses[::6], (1.0, 1.0))
-    assert scaling.at_rays(known, hf.rays(5, 2).double()) == pytest.approx(expected)
-    assert scaling.at_rays(known, hf.rays(6, 2).double()) is None
+    few = looks.at_rays(known, hf.rays(5, 2))
+    assert few["hypervolume"] == pytest.approx(hf.metrics.hypervolume(losses[::6], (1.0, 1.0)))
+    assert few["uniformity"] == pytest.approx(hf.metrics.uniformity(losses[::6], rays[::6]).mean().item(), abs=1e-6)
+    assert few["losses"] == losses[::6].tolist()
+    assert looks.at_rays(known, hf.rays(6, 2)) is None
 
 
 def test_settings_are_compared_by_their_means():
@@ -181,6 +183,8 @@ def test_ten_times_as_fast_means_at_the_same_hypervolume():
     assert claim(0.8, 0.15).verdict == "yes" and claim(0.9, 0.15).verdict == "no"
     assert "2 models" in claim(0.8, 0.15).numbers
     assert claim(1.2, 9.0).verdict == "yes" and "all models, which stay below" in claim(1.2, 9.0).text
+    slow = {"phn-ls": {"seconds": 1.3, "hypervolume": 9.0}}
+    assert not runtime.claims(race, slow, {"LS": curve})  # more models might have got there, in more time
 
 
 def on_front(rays: torch.Tensor, offset: float = 0.0) -> list[list[float]]:
@@ -207,9 +211,10 @@ def test_methods_on_toys_are_judged_by_distance_and_ray():
     assert [verdict(method, far) for method in ("phn-epo", "pmtl", "mgda", "nsga3")] == ["no", "no", "no", "yes"]
     assert verdict("mgda", shifted) == "yes"
     plane = zdt2(2, box="sigmoid")
-    ends = result("epo", rays=hf.rays(2, 2).tolist(), losses=[[0.5, 0.75], [0.5, 0.75]], problem="zdt2")
-    (fails,) = toys.claims(plane, "epo", [ends])
-    assert fails.verdict == "yes" and fails.text.startswith("zdt2, sigmoid")
+    for losses, expected in (([[0.5, 0.85], [0.5, 0.75]], "yes"), ([[0.5, 0.75], [0.5, 0.75]], "no")):  # or off a ray
+        ends = result("epo", rays=hf.rays(2, 2).tolist(), losses=losses, problem="zdt2")
+        (fails,) = toys.claims(plane, "epo", [ends])
+        assert fails.verdict == expected and fails.text.startswith("zdt2, sigmoid")
     assert verdict("ls", extremes) == "yes" and verdict("ls", exact) == "no"
 
 

@@ -113,9 +113,11 @@ def _list(out: Path) -> None:
 
 
 def _state(name: str, item: Any, workshop: Any) -> str:
+    from hyperfront.paper.reproduce import is_written
+
     finding = item.make(workshop)
     if finding.empty:
         return "-"
     if finding.missing:
         return f"{len(finding.missing)} missing"
-    return "done" if (workshop.out / workshop.preset / name / "data.json").exists() else "ready"
+    return "done" if is_written(name, item, workshop, finding) else "ready"

@@ -95,7 +95,8 @@ def _measure(model: ParetoModel, problem: Problem, run: RunFolder) -> dict[str, 
     wanted = ((left == DIGITS[0]) & (right == DIGITS[1])).nonzero()[:, 0]
     example = int(wanted[0]) if len(wanted) else 0
     side = images.shape[-1]
-    above = (torch.arange(side)[:, None] + torch.arange(side)) < side - 1
+    place = torch.arange(side)[:, None] + torch.arange(side) - (side - 1)
+    above = (1 - place.sign()) / 2  # of the diagonal between them, half
     pictures, shares, mass, accuracies = [], [], [], []
     some, both = images[:IMAGES], torch.stack([left, right], dim=1)[:IMAGES]
     for ray in map(torch.tensor, RAYS):

@@ -9,7 +9,7 @@ from typing import Any
 
 from hyperfront.baselines import Budget
 from hyperfront.experiments.methods import EVOLUTIONARY
-from hyperfront.experiments.result import Result
+from hyperfront.experiments.result import Result, different
 from hyperfront.experiments.table import spread
 from hyperfront.paper.drawing import NAME_OF
 from hyperfront.paper.finding import Claim, Finding, Table, above, missing_seeds, shown
@@ -85,8 +85,7 @@ def measured(workshop: Workshop, side: Side) -> list[Measured]:
     for method in dict.fromkeys(result.method for result in results):
         group, seen = [result for result in results if result.method == method], []
         if method.startswith("phn-"):
-            looks = [same_rays(workshop, side.phn, method, result.seed, side.few(workshop)) for result in group]
-            seen = [look for look in looks if look]
+            seen = same_rays(workshop, side.phn, group, side.few(workshop))
         if method in EVOLUTIONARY:
             times = {"training": fmean(result.seconds["training"] for result in group)}
         else:
@@ -136,7 +135,7 @@ def spent(result: Result) -> list[str]:
 
 def ignored_rays(title: str, results: Sequence[Result]) -> list[str]:
     """How many hypernetworks have one point for all rays, in words, if some do."""
-    count = sum(_points([result.fronts["test"]]) == 1 for result in results)
+    count = sum(result.points == 1 for result in results)
     if not count or results[0].method not in PHN:
         return []
     runs = f"{count} of {len(results)} runs" if len(results) > 1 else "its run"
@@ -145,7 +144,7 @@ def ignored_rays(title: str, results: Sequence[Result]) -> list[str]:
 
 def _points(fronts: Sequence[Mapping[str, Any]]) -> int:
     """Different points of a front, of the one that has fewest."""
-    return min(len(set(map(tuple, front["losses"]))) for front in fronts)
+    return min(map(different, fronts))
 
 
 def _missing(workshop: Workshop, side: Side, methods: Mapping[str, Measured]) -> Iterator[str]:
@@ -219,12 +218,14 @@ def claims(side: Side, methods: Sequence[Measured]) -> list[Claim]:
 
 
 def better_rates(workshop: Workshop, side: Side, methods: Mapping[str, Measured]) -> list[Measured]:
-    """Baselines with the better learning rate of two, by the validation hypervolume, where there are both."""
+    """Baselines with the better learning rate of two, by the validation hypervolume of the seeds that both have."""
     found = []
     for name in side.rates:
         for method in (each for each in workshop.study(name).methods if each in methods):
             if other := workshop.results(name, [method]):
-                better = max(methods[method].results, other, key=lambda group: _mean(group, "val"))
+                groups = methods[method].results, other
+                both = {result.seed for result in groups[0]} & {result.seed for result in groups[1]}
+                better = max(groups, key=lambda group: _mean([r for r in group if r.seed in both], "val"))
                 found.append(Measured(method, better, [], {}, tuned=True))
     return found
 
@@ -260,8 +261,7 @@ def at_same_rays(workshop: Workshop, sides: Sequence[Side]) -> Finding:
         results = workshop.results(side.phn)
         for method in workshop.study(side.phn).methods:
             group = [result for result in results if result.method == method]
-            looks = [same_rays(workshop, side.phn, method, result.seed, few) for result in group]
-            fronts, said = [look for look in looks if look], TABLE_6[side.problem][method]
+            fronts, said = same_rays(workshop, side.phn, group, few), TABLE_6[side.problem][method]
             finding.numbers.setdefault(side.title, {})[method] = [front["hypervolume"] for front in fronts]
             finding.environments.extend(dict(result.environment) for result in group)
             finding.notes.extend(ignored_rays(side.title, group) if group else [])

@@ -1,4 +1,4 @@
-"""What departures from the paper do to the numbers, where it can be measured: one at a time, with its settings."""
+"""What departures from the paper do to the numbers, where it can be measured: its choice beside ours."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hyperfront.paper.workshop import Workshop
 
 
 def effects(workshop: Workshop) -> Finding:
-    """Methods with the paper's choice and with ours, everything else the same."""
+    """Methods with the paper's choice and with ours, everything else the same (but for the presets of SARCOS)."""
     columns = ("deviation", "problem", "choice", "rays", "seeds", "HV", "uniformity")
     finding, rows = Finding(), []
     for name, problem, method, studies in MEASURED:
@@ -33,8 +33,7 @@ def effects(workshop: Workshop) -> Finding:
     if images:
         rows += _bases(images)
         few = workshop.study("multi-fashion-mnist-5").rays
-        looks = [same_rays(workshop, "multi-fashion-mnist-phn", "phn-epo", result.seed, few) for result in images]
-        fronts = [look for look in looks if look]
+        fronts = same_rays(workshop, "multi-fashion-mnist-phn", images, few)
         for rays, group in ((len(images[0].rays), [r.fronts["test"] for r in images]), (few, fronts)):
             if group:
                 volumes, uniform = ([front[key] for front in group] for key in ("hypervolume", "uniformity"))

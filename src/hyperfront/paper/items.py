@@ -99,58 +99,60 @@ SETTINGS: dict[str, dict[float, str]] = {
     "hidden dimension": {width: BASE if width == 100 else f"width-{width}" for width in WIDTHS},
 }
 DATA = ("composites", "splits", "relu")
+PEOPLE_DATA = ("penalties", "people-split", "people-rays")
+SARCOS_DATA = ("sarcos-rows", "sarcos-leak", "sarcos-hidden", "sarcos-batch")
 PROTOCOL = ("rays", "log-base", "tuning", "time", "gram", "precision", "seeds")
 ITEMS: dict[str, Item] = {
     "figure-1": Item(
         "Fonseca's problem: PHN, EPO, PMTL, NSGA-III and LS, each on its rays",
         partial(known_fronts, rows=(TOY_1,)),
-        ("generations",),
+        ("generations", "pmtl", "gram", "seeds"),
     ),
     "figure-2": Item("the architecture, drawn from model.summary()", architecture, trains=False),
     "figure-3": Item(
         "test losses of all methods on three Multi-MNIST sets, and the front of PHN-EPO over epochs",
         partial(losses_and_evolution, sides=IMAGES),
-        DATA,
+        (*DATA, "pmtl", "cpmtl", "gram", "precision", "seeds"),
     ),
     "figure-4": Item(
         "accuracy against fairness: the losses of every point of PHN-EPO on three data sets",
         partial(trade_offs, studies=tuple(f"{name}-phn" for name in PEOPLE)),
-        ("penalties", "people-split", "people-rays"),
+        (*PEOPLE_DATA, "gram", "seeds"),
     ),
     "figure-5": Item(
         "hypervolume against run time: random subsets of pools of 25, 30 and 40 models",
         partial(races, panels_of=RACES_5),
-        ("time", "seeds", "tuning", "composites", "penalties", "sarcos-rows", "sarcos-leak"),
+        (*DATA, *PEOPLE_DATA, *SARCOS_DATA, "time", "seeds", "tuning", "gram", "precision"),
     ),
     "figure-6": Item(
         "hypervolume against parameters to train: ResNet18 from chunked hypernetworks",
         partial(against_parameters, problems=SIZES),
-        ("resnet", "batchnorm", "seeds", "composites", "splits"),
+        ("resnet", "batchnorm", "seeds", "composites", "splits", "gram", "precision"),
     ),
     "figure-7": Item(
         "Fonseca's problem: MOEA/D and MGDA",
         partial(known_fronts, rows=(TOY_7,)),
-        ("generations",),
+        ("generations", "seeds"),
     ),
     "figure-8": Item(
         "Problem 2 and ZDT2, this also in the box of a sigmoid: PHN, EPO and LS",
         partial(known_fronts, rows=TOY_8),
-        ("toys", "bounds"),
+        ("toys", "bounds", "gram", "seeds"),
     ),
     "figure-9": Item(
         "which pixels speak for which class, by ray (Multi-MNIST)",
         partial(attribution, study="multi-mnist-phn"),
-        ("attribution", "composites"),
+        ("attribution", *DATA),
     ),
     "figure-10": Item(
         "hypervolume by Dirichlet's alpha and by hidden dimension",
         partial(against_settings, settings=SETTINGS),
-        ("settings", *DATA),
+        ("settings", *DATA, "gram", "precision"),
     ),
     "figure-11": Item(
         "hypervolume against run time, continued: two Multi-MNIST sets, and NYUv2 without EPO",
         partial(races, panels_of=RACES_11),
-        ("time", "seeds", "tuning", "pool", "composites", "nyuv2"),
+        (*DATA, "nyuv2", "nyuv2-split", "pool", "time", "seeds", "tuning", "gram", "precision"),
     ),
     "figure-12": Item("what the hypervolume measures", illustration, trains=False),
     "table-1": Item(
@@ -161,7 +163,7 @@ ITEMS: dict[str, Item] = {
     "table-2": Item(
         "three fairness sets: all methods, ten rays for baselines",
         partial(compared, sides=FAIRNESS, paper=numbers.TABLE_2),
-        ("penalties", "people-split", "people-rays", "pmtl", "generations", *PROTOCOL),
+        (*PEOPLE_DATA, "pmtl", "generations", *PROTOCOL),
     ),
     "table-3": Item(
         "NYUv2: all methods, five rays for baselines",
@@ -171,18 +173,18 @@ ITEMS: dict[str, Item] = {
     "table-4": Item(
         "SARCOS: all methods, twenty rays for baselines, two splits, two presets",
         partial(compared, sides=MOTION, paper=numbers.TABLE_4),
-        ("sarcos-rows", "sarcos-leak", "sarcos-hidden", "sarcos-settings", *PROTOCOL),
+        (*SARCOS_DATA, "sarcos-settings", *PROTOCOL),
     ),
     "table-5": Item("rows of the fairness data", split_sizes, ("people-split",), trains=False),
     "table-6": Item(
         "hypernetworks at the rays of the baselines, all data sets",
         partial(at_same_rays, sides=SAME),
-        (*DATA, "penalties", "nyuv2", "sarcos-rows", "sarcos-leak", "sarcos-hidden", "tuning", "log-base"),
+        (*DATA, *PEOPLE_DATA, "nyuv2", "nyuv2-split", *SARCOS_DATA, *(name for name in PROTOCOL if name != "time")),
     ),
     "appendix-b2": Item(
         "rays that were never trained on, from the shifted grid (SARCOS)",
         partial(unseen_rays, studies={side.title: side.phn for side in (MOTION[0], MOTION[2])}),
-        ("grid", "sarcos-rows", "sarcos-leak", "sarcos-hidden", "sarcos-settings", "tuning"),
+        ("grid", *SARCOS_DATA, "sarcos-settings", "tuning", "gram", "precision"),
     ),
     "deviations": Item(
         "what departing from the paper does to the numbers (not in the paper)",

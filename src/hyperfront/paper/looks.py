@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from hyperfront import metrics
-from hyperfront.experiments.result import rounded
+from hyperfront.experiments.result import Result, rounded
 from hyperfront.front import Front, evaluate
 from hyperfront.model import ParetoModel
 from hyperfront.paper.workshop import Workshop
@@ -14,14 +18,35 @@ from hyperfront.problem import Problem
 from hyperfront.runs import RunFolder
 
 
-def same_rays(workshop: Workshop, study: str, method: str, seed: int, rays: int) -> dict[str, Any] | None:
-    """The test front of a hypernetwork at the rays of the baselines."""
+def same_rays(workshop: Workshop, study: str, results: Sequence[Result], count: int) -> list[dict[str, Any]]:
+    """The test fronts of hypernetworks at the ``count`` rays of the baselines, those that there are: their own points,
+    where they were measured at these rays among others, else another look at the models."""
     batch = workshop.study(study).recipe().batch_size
 
     def measure(model: ParetoModel, problem: Problem, run: RunFolder) -> dict[str, Any]:
-        return front_document(evaluate(model, problem.test, laid_out(rays, problem.m), batch_size=batch))
+        return front_document(evaluate(model, problem.test, laid_out(count, problem.m), batch_size=batch))
 
-    return workshop.look(study, method, seed, f"at-{rays}-rays", measure)
+    fronts = (
+        at_rays(result, laid_out(count, len(result.objectives)))
+        or workshop.look(study, result.method, result.seed, f"at-{count}-rays", measure)
+        for result in results
+    )
+    return [front for front in fronts if front]
+
+
+def at_rays(result: Result, rays: Tensor) -> dict[str, Any] | None:
+    """The test front of a result at some of its rays (in the convention ``inverse``), if it has them."""
+    rays = rays.double()
+    apart = torch.cdist(rays, result.inverse_rays())
+    if apart.amin(1).max() > 1e-5:
+        return None
+    losses = result.losses()[apart.argmin(1)]
+    return {
+        "hypervolume": metrics.hypervolume(losses, tuple(result.reference)),
+        "uniformity": metrics.uniformity(losses, rays).mean().item(),
+        "rays": rays.tolist(),
+        "losses": losses.tolist(),
+    }
 
 
 def evolution(workshop: Workshop, study: str, method: str, seed: int) -> list[dict[str, Any]] | None:

@@ -36,10 +36,9 @@ def losses_and_evolution(workshop: Workshop, sides: Sequence[Side]) -> Finding:
                 if result.family == "phn":
                     line = "-" if result.method == "phn-epo" else "--"
                     above.plot(*losses.T, color=INK, linewidth=1, linestyle=line)
-                    look = same_rays(workshop, side.phn, result.method, 0, side.few(workshop))
-                    rays, losses = (
-                        (np.array(look["rays"]), np.array(look["losses"])) if look else (rays[:0], losses[:0])
-                    )
+                    rays, losses = rays[:0], losses[:0]
+                    for front in same_rays(workshop, side.phn, [result], side.few(workshop)):
+                        rays, losses = np.array(front["rays"]), np.array(front["losses"])
                 if len(losses):
                     scatter(above, result.method, rays if result.family != "cpmtl" else [], losses)
                 finding.environments.append(dict(result.environment))

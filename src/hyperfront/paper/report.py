@@ -158,7 +158,7 @@ def _runs(results: list[Result]) -> Iterator[str]:
         yield page.paragraph("No result files.")
         return
     yield page.paragraph(
-        "Every file of the folder: what the items above are made from, and what `hyperfront train --result` wrote. "
+        "Every result of `full`: what the items above are made from, and what `hyperfront train --result` wrote. "
         "“Of attainable” compares the uniformity with the best that a non-dominated point of any run has at the same "
         "ray. Scores are in the table of `hyperfront results --markdown`."
     )

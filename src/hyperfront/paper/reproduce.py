@@ -10,7 +10,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 from hyperfront import checkpoint, plots
 from hyperfront.paper.deviations import DEVIATIONS
@@ -22,17 +24,7 @@ from hyperfront.paper.workshop import Workshop
 def reproduce(name: str, item: Item, workshop: Workshop) -> tuple[Finding, Path]:
     """What was found, and the folder with the files."""
     finding, folder = item.make(workshop), workshop.out / workshop.preset / name
-    document = {
-        "format": "hyperfront-item",
-        "schema": checkpoint.SCHEMA,
-        "item": name,
-        "what": item.what,
-        "preset": workshop.preset,
-        "command": command(name, workshop.preset, finding, workshop.seeds),
-        "differences": list(item.deviations),
-        **finding.document(),
-    }
-    checkpoint.write_json(folder / "data.json", document)
+    checkpoint.write_json(folder / "data.json", document(name, item, workshop, finding))
     warning = "A smoke test: the numbers mean nothing.\n\n" if item.trains and workshop.preset == "smoke" else ""
     _write(folder / "table.md", f"# {name}: {item.what}\n\n{warning}{finding.markdown()}")
     _write(folder / "differences.md", f"# {name}: what differs from the paper\n\n{differences(item)}")
@@ -40,6 +32,27 @@ def reproduce(name: str, item: Item, workshop: Workshop) -> tuple[Finding, Path]
         for suffix in ("png", "svg"):
             plots.save(finding.figure, folder / f"figure.{suffix}")
     return finding, folder
+
+
+def document(name: str, item: Item, workshop: Workshop, finding: Finding) -> dict[str, Any]:
+    """What ``data.json`` says."""
+    return {
+        "format": "hyperfront-item",
+        "schema": checkpoint.SCHEMA,
+        "item": name,
+        "what": item.what,
+        "preset": workshop.preset,
+        "command": command(name, workshop.preset, finding, workshop.seeds),
+        "differences": {each: str(DEVIATIONS[each]) for each in item.deviations},
+        **finding.document(),
+    }
+
+
+def is_written(name: str, item: Item, workshop: Workshop, finding: Finding) -> bool:
+    """Whether the files of an item say what was found."""
+    file = workshop.out / workshop.preset / name / "data.json"
+    made = json.loads(json.dumps(document(name, item, workshop, finding)))  # as it would be read
+    return file.exists() and checkpoint.read_json(file) == made
 
 
 def command(name: str, preset: str, finding: Finding, seeds: int | None = None) -> str:

@@ -61,10 +61,10 @@ def races(workshop: Workshop, panels_of: Sequence[Race]) -> Finding:
             each.set_title(race.title, fontsize=10)
             pool, no_pool = _timed(workshop, race.pool, race.methods)
             phn, no_phn = _timed(workshop, race.phn, workshop.study(race.phn).methods)
-            finding.missing.extend(f"{race.title}: {what}" for what in (*no_pool, *no_phn))
             other = _first_seed(workshop, race.rate)
-            if race.rate and other is None:
-                finding.missing.append(f"{race.title}: ls with another learning rate")
+            no_rate = ["ls with another learning rate"] if race.rate and other is None else []
+            missing = [f"{race.title}: {what}" for what in (*no_pool, *no_phn, *no_rate)]
+            finding.missing.extend(missing)
             points = {method: _point(*timed) for method, timed in phn.items()}
             for method, point in points.items():
                 seconds, volume = point["seconds"], point["hypervolume"]
@@ -87,7 +87,7 @@ def races(workshop: Workshop, panels_of: Sequence[Race]) -> Finding:
             if not pool | phn:
                 absent(each)
             finding.numbers[race.title] = {"pool": curves, "phn": points}
-            finding.claims.extend(claims(race, points, curves))
+            finding.claims.extend([] if missing else claims(race, points, curves))
             finding.environments.extend(dict(result.environment) for result, _ in (pool | phn).values())
             finding.timed.extend(times["environment"] for _, times in (pool | phn).values())
             methods += [*pool, *phn]
@@ -137,11 +137,14 @@ def _point(result: Result, times: dict[str, float]) -> dict[str, float]:
 
 
 def claims(race: Race, phn: dict[str, dict[str, float]], curves: dict[str, list[dict[str, float]]]) -> list[Claim]:
-    """How much faster the hypernetwork is than as many models as reach its hypervolume, or than all of the pool."""
+    """How much faster the hypernetwork is than as many models as reach its hypervolume, or than all of the pool: how
+    many a pool that stays below would need, and how long they would take, is not known unless that is long enough."""
     claims = []
     for ours, (name, curve) in itertools.product(phn, curves.items()):
         seconds, volume = phn[ours]["seconds"], phn[ours]["hypervolume"]
         reached = [point for point in curve if point["mean"] >= volume]
+        if not reached and curve[-1]["seconds"] < 10 * seconds:
+            continue
         point = reached[0] if reached else curve[-1]
         at = "as many models as have its hypervolume" if reached else "all models, which stay below its hypervolume"
         text = f"{race.title}: {NAME_OF[ours]} is ten times as fast as {name} with {at}"

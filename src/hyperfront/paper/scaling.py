@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from hyperfront import metrics
 from hyperfront.experiments.result import Result
 from hyperfront.experiments.table import spread
 from hyperfront.paper.drawing import MARK_OF, NAME_OF, absent, colour_of, logarithmic, methods_legend, panels
 from hyperfront.paper.finding import Claim, Finding, Table, above, missing_seeds, shown
+from hyperfront.paper.looks import at_rays
 from hyperfront.paper.workshop import Workshop
 from hyperfront.preferences import rays as laid_out
 
@@ -32,7 +31,7 @@ def against_parameters(workshop: Workshop, problems: Mapping[str, Sequence[str]]
                 if method not in {result.method for result in group}
             ]
             finding.missing.extend(missing)
-            few = laid_out(workshop.study(studies[0]).rays, 2).double()  # those of the separate models
+            few = laid_out(workshop.study(studies[0]).rays, 2)  # those of the separate models
             each.set_title(title, fontsize=10)
             for method in dict.fromkeys(result.method for result in results):
                 group = sorted((r for r in results if r.method == method), key=lambda r: r.parameters)
@@ -63,7 +62,7 @@ def _row(title: str, result: Result, few: Tensor) -> tuple[str, ...]:
         f"{result.parameters:,}",
         str(len(result.rays)),
         f"{test['hypervolume']:.3f}",
-        shown(at_rays(result, few)),
+        shown(_volume_at(result, few)),
         f"{test['uniformity']:.3f}",
     )
 
@@ -79,7 +78,7 @@ def claims(title: str, results: Sequence[Result]) -> list[Claim]:
     text = f"{title}: a hypernetwork with a tenth of the parameters of separate models has a larger hypervolume"
     whose = f"{NAME_OF[best.method]} with {best.parameters:,} parameters ({ours.parameters:,} of ours)"
     found = [above(text, _volume(ours), _volume(best), whose)]
-    few = at_rays(ours, best.inverse_rays())
+    few = _volume_at(ours, best.inverse_rays())
     return [*found, above(f"{text}, on the same rays", [few], _volume(best), whose)] if few is not None else found
 
 
@@ -87,12 +86,9 @@ def _volume(result: Result) -> list[float]:
     return [result.fronts["test"]["hypervolume"]]
 
 
-def at_rays(result: Result, rays: Tensor) -> float | None:
-    """The test hypervolume of the points at some of a result's rays (in the convention ``inverse``), if it has them."""
-    apart = torch.cdist(rays, result.inverse_rays())
-    if apart.amin(1).max() > 1e-5:
-        return None
-    return metrics.hypervolume(result.losses()[apart.argmin(1)], tuple(result.reference))
+def _volume_at(result: Result, rays: Tensor) -> float | None:
+    front = at_rays(result, rays)
+    return front["hypervolume"] if front else None
 
 
 def against_settings(workshop: Workshop, settings: Mapping[str, Mapping[float, str]]) -> Finding:

@@ -91,8 +91,8 @@ class Workshop:
     def _there(self, name: str) -> list[Result]:
         """The results in the folder of a study that have its settings."""
         study, files = self.study(name), (self.folder(name) / "results").glob("*.json")
-        found = [result for result in loaded(files) if self._fits(result, study)]
-        return sorted(found, key=lambda r: (study.methods.index(r.method), r.seed))
+        found = {(result.method, result.seed): result for result in loaded(files) if self._fits(result, study)}
+        return sorted(found.values(), key=lambda r: (study.methods.index(r.method), r.seed))
 
     def look(
         self, name: str, method: str, seed: int, what: str, measure: Callable[[ParetoModel, Problem, RunFolder], Any]
