@@ -24,6 +24,7 @@ from torch import nn
 
 from hyperfront import metrics
 from hyperfront.cli import main
+from hyperfront.errors import CheckpointError
 from hyperfront.experiments import Result
 from hyperfront.experiments import compare as comparing
 from hyperfront.paper import ITEMS, Workshop, numbers, reproduce
@@ -58,21 +59,49 @@ def test_every_table_and_figure_of_the_paper_is_an_item():
     assert set(ITEMS) == wanted
 
 
-def test_studies_are_all_used_and_no_item_needs_another():
-    @dataclass(frozen=True, eq=False)
-    class Recording(Workshop):
-        asked: set[str] = field(default_factory=set)
+@dataclass(frozen=True, eq=False)
+class Recording(Workshop):
+    """Keeps which studies were asked for, and which of their methods."""
 
-        def results(self, name: str, methods: Sequence[str] | None = None) -> list[Result]:
-            self.asked.add(name)
-            return super().results(name, methods)
+    asked: dict[str, set[str]] = field(default_factory=dict)
 
-    workshop = Recording(RESULTS, "full", train=False)
-    for item in ITEMS.values():
-        item.make(workshop)
-    assert workshop.asked == set(STUDIES)
+    def results(self, name: str, methods: Sequence[str] | None = None) -> list[Result]:
+        self.asked.setdefault(name, set()).update(methods or STUDIES[name].methods)
+        return super().results(name, methods)
+
+
+@pytest.fixture(scope="module")
+def asked() -> dict[str, dict[str, set[str]]]:
+    """By item."""
+    found = {}
+    for name, item in ITEMS.items():
+        item.make(workshop := Recording(RESULTS, "full", train=False))
+        found[name] = workshop.asked
+    return found
+
+
+def test_studies_are_all_used_and_no_item_needs_another(asked):
+    assert {name for studies in asked.values() for name in studies} == set(STUDIES)
     named = {name for item in ITEMS.values() for name in item.deviations}
     assert named == set(DEVIATIONS)
+
+
+def test_an_item_names_the_departures_of_its_data_and_methods(asked):
+    of_problem = {
+        "sarcos": {"sarcos-rows", "sarcos-leak", "sarcos-hidden", "sarcos-batch"},
+        "nyuv2": {"nyuv2", "nyuv2-split"},
+        **{name: {"composites", "splits"} for name in ("multi-mnist", "multi-fashion", "multi-fashion-mnist")},
+        **{name: {"penalties", "people-split", "people-rays"} for name in ("adult", "default", "bank")},
+    }
+    of_method = {"pmtl": "pmtl", "cpmtl": "cpmtl", "nsga3": "generations", "moead": "generations"}
+    for name, studies in asked.items():
+        if name == "deviations":  # is about all of them
+            continue
+        named = set(ITEMS[name].deviations)
+        for study, methods in studies.items():
+            problem = STUDIES[study].problem
+            assert of_problem.get(problem, set()) <= named, (name, problem)
+            assert {of_method[method] for method in methods & of_method.keys()} <= named, (name, methods)
 
 
 def test_full_studies_follow_the_paper():
@@ -452,3 +481,11 @@ def test_times_are_measured_again_with_other_settings_and_looks_on_another_model
     shutil.rmtree(workshop.folder("toy") / "results")
     workshop.results("toy")
     assert look() == 4
+    file = workshop.folder("toy") / "results" / "phn-epo-0.json"
+    found = Result.load(file)
+    val = {**found.fronts["val"], "losses": [[1.01 * value for value in row] for row in found.fronts["val"]["losses"]]}
+    replace(found, fronts={**found.fronts, "val": val}).save(file)
+    assert look() == 4
+    shutil.rmtree(workshop.folder("toy") / "looks")
+    with pytest.raises(CheckpointError, match="not the one that the result is of"):
+        look()

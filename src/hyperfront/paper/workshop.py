@@ -31,7 +31,7 @@ from hyperfront.preferences import rays as laid_out
 from hyperfront.problem import Problem
 from hyperfront.problems import build
 from hyperfront.problems.toys import ENTRIES as TOYS
-from hyperfront.runs import RunFolder
+from hyperfront.runs import Run, RunFolder
 from hyperfront.training import Progress
 from hyperfront.training.record import describe, environment
 
@@ -205,4 +205,17 @@ class Workshop:
         problem, callbacks = self.problem(study), [Progress()] if self.progress else []
         # trains where the result is there but the model is gone, and refuses a model with other settings
         run, _ = TRAINERS[family(method)](method, self.plan(study), problem, seed, self.runs_of(name), callbacks)
+        _check_same(run, next(r for r in self._there(name) if (r.method, r.seed) == (method, seed)))
         return measure(run.model, problem, run.folder)
+
+
+def _check_same(run: Run, result: Result) -> None:
+    """A look belongs beside a result only if it is one at the same model."""
+    reached = torch.tensor(result.fronts["val"]["losses"], dtype=torch.float64)
+    if run.front is None or not torch.allclose(run.front.losses.double(), reached, rtol=1e-3, atol=1e-9):
+        raise CheckpointError(
+            "the model is not the one that the result is of",
+            got=f"other validation losses in {run.folder.path if run.folder else 'memory'}",
+            expected=f"those of {result.method}, seed {result.seed}",
+            fix="remove the result file, so that both are made anew",
+        )
