@@ -433,7 +433,7 @@ def test_several_rays_at_once_train_as_one_by_one(small):
         ({"augment": "no"}, "0, 1"),
         ({"rows": 3}, "from 10 to 1,449"),
         ({"rows": "many"}, "from 10 to 1,449"),
-        ({"colour": 1}, "does not take"),
+        ({"colour": 1}, "has no argument"),
     ],
 )
 def test_unknown_arguments_are_refused_with_what_there_is(arguments, message):
