@@ -86,8 +86,7 @@ def compare(
         expansion: Settings of cpmtl: steps, length, damping, iterations, tolerance, rows.
         budget: Settings of nsga3 and moead: generations, population, rows.
         one_by_one: Train one model per ray one by one; the numbers are the same, up to rounding and dropout.
-        out: Where results and runs go; by default runs/compare-PROBLEM-PRESET, with other rays, epochs or tuned
-            settings in its name.
+        out: Where results and runs go; by default runs/compare-PROBLEM-PRESET, with what is not as usual behind it.
         markdown: Print the table as Markdown.
     """
     set_tf32(tf32)
@@ -114,12 +113,9 @@ def compare(
     if tuned is not None:
         given = {"epochs"} if epochs is not None else set()
         plan = dataclasses.replace(plan, tuned=_tuned(tuned, problem, names, plan, given))
-    other = [
-        *([f"{rays}-rays"] if rays != RAYS else []),
-        *([] if epochs is None else [f"{epochs}-epochs"]),
-        *([] if tuned is None else ["tuned"]),
-    ]
-    folder = out or Path("runs") / "-".join(["compare", problem, preset, *other])
+    unusual = {f"{rays}-rays": rays != RAYS, f"{epochs}-epochs": epochs is not None, "tuned": tuned is not None}
+    name = "-".join(["compare", problem, preset, *(word for word, given in unusual.items() if given)])
+    folder = out or Path("runs") / name
     checkpoint.refuse_unwritable(folder / "table.md", again=True)  # said now, not after the last run
     torch.set_num_threads(1)  # tensors this small gain nothing from more, and lose much on a busy machine
     count = iter(range(1, len(names) * seeds + 1))
