@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -248,3 +249,11 @@ def test_numbers_in_the_statistics_of_a_set_loss_add_up():
 def test_uniformity_of_a_front_along_its_own_directions_is_one():
     rays = hf.rays(5, m=2)
     assert hf.Front(("a", "b"), rays, 3 * rays, convention="direction").uniformity() == pytest.approx(1)
+
+
+def test_copies_of_a_point_count_once_among_those_that_nothing_dominates():
+    front = quarter_circle(hf.rays(4, m=2).double())
+    assert front.nondominated_share() == 1
+    losses = torch.tensor([[0.2, 0.8], [0.2, 0.8], [0.8, 0.2], [0.9, 0.9]])
+    assert replace(front, losses=losses).nondominated_share() == 2 / 4
+    assert replace(front, losses=losses[:1].expand(4, 2)).nondominated_share() == 1 / 4

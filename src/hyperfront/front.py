@@ -82,8 +82,8 @@ class Front:
         return float(metrics.uniformity(self.losses, rays, base=base).mean())
 
     def nondominated_share(self) -> float:
-        """Share of the points that no other point dominates."""
-        return float(metrics.nondominated(self.losses).double().mean())
+        """Share of the points that no other point dominates; copies of a point count once."""
+        return int(metrics.nondominated(self.losses.unique(dim=0)).sum()) / len(self)
 
     # ---- choosing an operating point -------------------------------------------------------------------------
 

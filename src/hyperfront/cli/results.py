@@ -22,7 +22,8 @@ def results(
 
     Hypervolume and uniformity (natural log) are of the test data, at the problem's rays, for the model that validation
     chose; mean and standard deviation over seeds. "Of attainable" compares the uniformity at each ray with the best
-    that a non-dominated point of any of the results for that problem reaches there.
+    that a non-dominated point of any of the results for that problem reaches there. "Non-dominated" is the share of
+    points that no other of the same front dominates; copies of a point count once.
 
     Args:
         folder: Where the files are, at any depth.
