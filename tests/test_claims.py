@@ -137,6 +137,8 @@ def test_the_learning_rate_of_ls_is_chosen_on_validation_data(val, lr):
     (chosen,) = comparisons.better_rates(workshop, side, methods)
     assert chosen.results[0].settings["lr"] == lr and chosen.name == f"LS, better of two rates ({lr})"
     assert not comparisons.better_rates(workshop, SIDE, methods) and not comparisons.better_rates(workshop, side, {})
+    other_seed = {"ls": Measured("ls", [replace(slow, seed=1)], [], {})}  # nothing to compare yet
+    assert not comparisons.better_rates(workshop, side, other_seed)
 
 
 def test_the_small_hypernetwork_is_chosen_on_validation_data():

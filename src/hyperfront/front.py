@@ -83,7 +83,7 @@ class Front:
 
     def nondominated_share(self) -> float:
         """Share of the points that no other point dominates; copies of a point count once."""
-        return int(metrics.nondominated(self.losses.unique(dim=0)).sum()) / len(self)
+        return metrics.nondominated_share(self.losses)
 
     # ---- choosing an operating point -------------------------------------------------------------------------
 

@@ -130,3 +130,12 @@ def nondominated(losses: Tensor) -> Tensor:
     no_worse = (points[:, None] <= points[None]).all(-1)  # [i, j]: i is no worse than j
     better = (points[:, None] < points[None]).any(-1)
     return ~(no_worse & better).any(0)
+
+
+def nondominated_share(losses: Tensor) -> float:
+    """How many different points no other dominates, as a share of all points: copies of a point count once.
+
+    >>> nondominated_share(torch.tensor([[0.0, 1.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]))
+    0.5
+    """
+    return int(nondominated(losses.unique(dim=0)).sum()) / len(losses)

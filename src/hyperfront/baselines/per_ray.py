@@ -90,10 +90,9 @@ def fit_one_by_one(
         folders = [RunFolder(Path(out or temporary) / f"ray-{number}") for number in range(len(rays))]
         for folder, ray, start in zip(folders, rays, theta):
             model = separate_models(problem, ray[None], start[None])
-            keep = _Keep(model, folder.path)
-            options: dict[str, Any] = {"optimizer": optimizer, "device": device, "engine": engine, "out": folder.path}
-            options |= {"resume": folder.config.exists()}
-            options |= {"callbacks": [keep, *([Progress()] if callbacks is None else callbacks)]}
+            watching = [_Keep(model, folder.path), *([Progress()] if callbacks is None else callbacks)]
+            options = {"optimizer": optimizer, "device": device, "engine": engine, "callbacks": watching}
+            options |= {"out": folder.path, "resume": folder.config.exists()}
             run = _fit(model, problem, solver, recipe, seed, options)
             histories.append(run.history)
         epoch = _best_epoch(histories, problem)

@@ -113,7 +113,7 @@ def _row(kind: Kind, group: Sequence[Result], pool: Tensor) -> tuple[str, ...]:
         spread([test["hypervolume"] for test in tests]),
         spread([test["uniformity"] for test in tests]),
         spread([_controllability(result, pool) for result in group]),
-        spread([len(_best(result.losses().unique(dim=0))) / len(result.losses()) for result in group], digits=2),
+        spread([metrics.nondominated_share(result.losses()) for result in group], digits=2),
         ", ".join(best),
         spread([result.seconds["training"] for result in group], digits=1),
     )

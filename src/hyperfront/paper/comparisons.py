@@ -222,9 +222,8 @@ def better_rates(workshop: Workshop, side: Side, methods: Mapping[str, Measured]
     found = []
     for name in side.rates:
         for method in (each for each in workshop.study(name).methods if each in methods):
-            if other := workshop.results(name, [method]):
-                groups = methods[method].results, other
-                both = {result.seed for result in groups[0]} & {result.seed for result in groups[1]}
+            groups = methods[method].results, workshop.results(name, [method])
+            if both := {result.seed for result in groups[0]} & {result.seed for result in groups[1]}:
                 better = max(groups, key=lambda group: _mean([r for r in group if r.seed in both], "val"))
                 found.append(Measured(method, better, [], {}, tuned=True))
     return found

@@ -10,7 +10,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
 from matplotlib.colors import Normalize
 
-from hyperfront import plots
+from hyperfront import metrics, plots
 from hyperfront.paper.comparisons import Side, methods_of
 from hyperfront.paper.drawing import absent, logarithmic, methods_legend, panels, ray_colours, scatter
 from hyperfront.paper.finding import Finding, Table, shown
@@ -95,9 +95,8 @@ def trade_offs(workshop: Workshop, studies: Sequence[str]) -> Finding:
             each.add_collection(LineCollection(lines, colors=list(ray_colours(rays)), linewidths=0.8, alpha=0.7))
             each.set_xticks(range(losses.shape[1]), [name.replace("_", "\n") for name in result.objectives])
             each.set(xlim=(-0.1, losses.shape[1] - 0.9), ylim=(0, losses.max() * 1.05), ylabel="test loss")
-            rows.append(
-                (result.problem, str(len(losses)), *_ranges(losses), shown(result.fronts["test"]["nondominated"], 2))
-            )
+            share = shown(metrics.nondominated_share(result.losses()), 2)
+            rows.append((result.problem, str(len(losses)), *_ranges(losses), share))
             finding.numbers[study] = {"rays": result.rays, "losses": result.fronts["test"]["losses"]}
             finding.environments.append(dict(result.environment))
         label = "ray entry of the cross entropy"

@@ -47,10 +47,8 @@ class Progress(Callback):
         self.bar.update()
 
     def epoch_ended(self, record: dict[str, Any]) -> None:
-        shown, validation = (
-            {},
-            record.get("validation") or {},
-        )  # what matters most first: a narrow terminal cuts the rest
+        shown = {}  # what matters most first: a narrow terminal cuts the rest
+        validation = record.get("validation") or {}
         if validation.get("hypervolume") is not None:
             shown["HV"] = f"{validation['hypervolume']:.4f}"
         if validation:
