@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import itertools
 import json
 import os
@@ -23,7 +21,6 @@ import torch
 from torch import nn
 
 from hyperfront import metrics
-from hyperfront.cli import main
 from hyperfront.errors import CheckpointError
 from hyperfront.experiments import Result
 from hyperfront.experiments import compare as comparing
@@ -34,6 +31,7 @@ from hyperfront.paper.report import collect, report
 from hyperfront.paper.runtime import subset_volumes
 from hyperfront.paper.studies import STUDIES, TOY, Study
 from tests.chromium import chromium, needs_chromium  # noqa: F401 (a fixture)
+from tests.command import hyperfront
 from tests.data import DATA, needs_data
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -354,17 +352,6 @@ def test_the_page_reads_well(width, scheme, chromium, page_file):  # noqa: F811
 
 
 # ---- the command line ------------------------------------------------------------------------------------------
-
-
-def hyperfront(*words: str, folder: Path, code: int = 0) -> str:
-    printed, ended = io.StringIO(), 0
-    with contextlib.chdir(folder), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-        try:
-            main(list(words))
-        except SystemExit as stopped:
-            ended = stopped.code
-    assert ended == code, printed.getvalue()
-    return printed.getvalue()
 
 
 def state_of(item: str, text: str) -> list[str]:

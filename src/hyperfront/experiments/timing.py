@@ -49,12 +49,12 @@ def _of_all_epochs(run: Run, plan: Plan, method: str) -> float:
 
 
 def _expansion(method: str, run: Run, plan: Plan, problem: Problem) -> float:
-    """Of the first model, where the method expands."""
+    """Of the first model, from its first step along each objective, where the method expands."""
     if method != "cpmtl":
         return 0.0
-    start = time.perf_counter()
-    plan.expansion.expand(run.model, problem, run.model.hypernet(run.model.hypernet.knots)[0])
-    return time.perf_counter() - start
+    theta, start = run.model.hypernet(run.model.hypernet.knots)[0], time.perf_counter()
+    replace(plan.expansion, steps=1).expand(run.model, problem, theta)
+    return plan.expansion.steps * (time.perf_counter() - start)
 
 
 def _stacked(method: str, plan: Plan, problem: Problem, rays: Tensor) -> Run:
