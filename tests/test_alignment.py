@@ -86,6 +86,17 @@ def test_an_alignment_is_kept_with_the_model_and_can_be_taken_away(trained, tmp_
     assert not torch.equal(loaded.weights(rays), model.weights(rays))
 
 
+def test_a_model_that_is_trained_again_begins_without_its_alignment():
+    torch.manual_seed(0)
+    model, settings = hf.wrap(nn.Linear(1, 1), ["zero", "one"], hidden=4), {"batch_size": 8, "callbacks": []}
+    hf.fit(model, skewed(3.0), epochs=1, align=True, **settings)
+    assert model.alignment.any()
+    run = hf.fit(model, skewed(3.0), solver=hf.LS(), epochs=1, **settings)
+    assert not len(model.alignment)
+    rays = hf.rays(25, m=2)  # the front is that of the weights as they were trained
+    torch.testing.assert_close(run.front.losses, hf.evaluate(model, skewed(3.0).val, rays).losses)
+
+
 def test_an_alignment_of_another_grid_is_refused(trained, tmp_path):
     model, _ = trained
     tensors = {**model.state_dict(), "alignment": torch.zeros(5, 2)}

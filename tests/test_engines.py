@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import warnings
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -104,11 +105,11 @@ class Interrupts(hf.Callback):
             signal.raise_signal(signal.SIGINT)
 
 
-def interrupted(folder: Path, first: str, second: str) -> hf.Run:
+def interrupted(folder: Path, first: str, second: str, **changes) -> hf.Run:
     """A run that is stopped under one engine and resumed under another."""
     with pytest.raises(KeyboardInterrupt, match="epoch 2, after step 3"):
-        runs.run(folder, epochs=3, engine=first, callbacks=(Interrupts(),))
-    return runs.run(folder, epochs=3, engine=second, resume=True)
+        runs.run(folder, epochs=3, engine=first, callbacks=(Interrupts(),), **changes)
+    return runs.run(folder, epochs=3, engine=second, resume=True, **changes)
 
 
 def assert_same_bytes(ours: Path, theirs: Path) -> None:
@@ -170,9 +171,12 @@ def test_the_tables_of_a_graph_are_the_eager_steps_and_resume_exactly(tmp_path):
     for key in ("step", "status", "lr"):
         assert [record[key] for record in whole.history] == [record[key] for record in eager.history]
     torch.testing.assert_close(whole.front.losses, eager.front.losses, atol=1e-6, rtol=1e-5)
-    runs.run(tmp_path / "plain", epochs=3, engine="graph")
-    interrupted(tmp_path / "cut", "graph", "graph")
-    assert_same_bytes(tmp_path / "cut", tmp_path / "plain")
+    stairs = partial(torch.optim.lr_scheduler.StepLR, step_size=2, gamma=0.5)  # each rate follows from the one before
+    for schedule in ("cosine", stairs):
+        name = str(schedule)[:6]
+        runs.run(tmp_path / f"plain {name}", epochs=3, engine="graph", schedule=schedule)
+        interrupted(tmp_path / f"cut {name}", "graph", "graph", schedule=schedule)
+        assert_same_bytes(tmp_path / f"cut {name}", tmp_path / f"plain {name}")
 
 
 # determinism

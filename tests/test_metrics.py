@@ -117,6 +117,13 @@ def test_uniformity_lies_between_one_minus_log_m_and_one_in_every_base(pair, bas
     torch.testing.assert_close((1 - values) * math.log(base), nonuniformity(losses, rays))
 
 
+def test_losses_without_shares_are_never_the_most_uniform():
+    losses = torch.tensor([[-1.0, -1.0], [-3.0, 1.0], [1.0, -1.0], [math.nan, 1.0], [0.0, 0.0]])
+    negative, mixed, balanced, unknown, nothing = uniformity(losses, torch.full((5, 2), 0.5)).tolist()
+    assert negative == mixed == balanced == 1 - math.log(2)
+    assert math.isnan(unknown) and nothing == 1.0
+
+
 @given(tables(1e-3, 10), st.floats(1.01, 100))
 @random_inputs
 def test_uniformity_is_one_on_the_inverse_ray_and_nowhere_else(losses, factor):

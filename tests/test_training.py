@@ -495,6 +495,59 @@ def test_weights_that_broke_never_replace_a_checkpoint(tmp_path):
     assert all(p.isfinite().all() for p in loaded.parameters())
 
 
+def test_an_interruption_saves_no_weights_that_broke(tmp_path):
+    class Breaks(hf.Callback):
+        steps = 0
+
+        def stepped(self):
+            self.steps += 1
+            if self.steps == 11:  # in the second epoch of 8
+                next(model.parameters()).data.fill_(float("nan"))
+                signal.raise_signal(signal.SIGINT)
+
+    settings = {"epochs": 3, "batch_size": 16, "out": tmp_path / "run"}
+    model = hf.wrap(runs.Net(), ["sum", "product"], hidden=4)
+    with pytest.raises(KeyboardInterrupt, match="not saved, since weights are NaN"):
+        hf.fit(model, runs.problem(), callbacks=[Breaks()], **settings)
+    resumed = hf.fit(model, runs.problem(), callbacks=[], resume=True, **settings)
+    assert [record["epoch"] for record in resumed.history] == [1, 2, 3]
+    assert all(p.isfinite().all() for p in model.parameters())
+
+
+@pytest.mark.parametrize("where", ["loss", "score", "criterion"])
+def test_a_validation_that_says_nothing_is_an_error_at_once(tmp_path, where):
+    problem = runs.problem()
+    x, y = (tensor.clone() for tensor in problem.val.source.data)
+    y[0, 0] = float("nan") if where == "loss" else y[0, 0]
+    undefined = {"ratio": lambda output, batch: output.new_tensor(float("nan"))} if where == "score" else {}
+    broken = hf.supervised(
+        problem.train.source.data, (x, y), losses=problem.measures, scores=undefined, reference=(10, 10)
+    )
+    said = {"loss": "sum at 5 of 5 rays", "score": "ratio at 5 of 5 rays", "criterion": "the criterion says nothing"}
+    with pytest.raises(LossError, match=said[where]):
+        hf.fit(
+            hf.wrap(runs.Net(), ["sum", "product"], hidden=4),
+            broken,
+            epochs=9,
+            batch_size=16,
+            validation_rays=5,
+            criterion=(lambda front: float("nan")) if where == "criterion" else None,
+            out=tmp_path / "run",
+            callbacks=[],
+        )
+    assert not (tmp_path / "run").exists()  # free for the next attempt
+
+
+def test_a_problem_whose_identity_holds_tuples_can_be_resumed(tmp_path):
+    def fit(**options) -> hf.Run:
+        problem = dataclasses.replace(runs.problem(), identity={"problem": "own", "arguments": {"sizes": (1, 2)}})
+        model = hf.wrap(runs.Net(), ["sum", "product"], hidden=4)
+        return hf.fit(model, problem, epochs=1, batch_size=16, out=tmp_path / "run", callbacks=[], **options)
+
+    fit()
+    assert fit(resume=True).model.record["arguments"] == {"sizes": [1, 2]}
+
+
 def test_a_run_that_fails_before_its_first_step_leaves_the_folder_free(tmp_path):
     with pytest.raises(hf.HyperfrontError):
         runs.run(tmp_path / "run", rays_per_step=3)

@@ -95,7 +95,8 @@ def take(batch: Batch, index: Tensor) -> Batch:
 
 
 def to_device(batch: Batch, device: torch.device) -> Batch:
-    return map_tensors(lambda tensor: tensor.to(device, non_blocking=True), batch)
+    """The batch there. Nothing waits for copies to a GPU; what comes back from one is complete when it is read."""
+    return map_tensors(lambda tensor: tensor.to(device, non_blocking=device.type == "cuda"), batch)
 
 
 def arguments(x: Batch) -> tuple[tuple, dict]:

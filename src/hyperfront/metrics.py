@@ -37,12 +37,14 @@ def hypervolume(losses: Tensor, reference: Tensor | tuple[float, ...]) -> float:
 def nonuniformity(losses: Tensor, rays: Tensor, *, base: float = math.e) -> Tensor:
     """``mu_r(l) = KL(p || 1/m)`` with ``p_j = r_j l_j / sum_i r_i l_i`` (section 5 of the paper), ``[R]``.
 
-    A term with ``p_j = 0`` is 0; where all products vanish they are equal. ``base`` is the base of the logarithm.
+    A term with ``p_j = 0`` is 0; where all products vanish they are equal. Where one is negative there are no shares,
+    and the value is the worst, ``ln m``. ``base`` is the base of the logarithm.
     """
     product = torch.as_tensor(losses, dtype=torch.float64) * torch.as_tensor(rays, dtype=torch.float64)
-    total = product.sum(-1, keepdim=True)
-    share = torch.where(total > 0, product / total, 1 / product.shape[-1])
-    return (torch.xlogy(share, share).sum(-1) + math.log(share.shape[-1])) / math.log(base)
+    m, vanish = product.shape[-1], (product == 0).all(-1, keepdim=True)
+    share = torch.where(vanish, 1 / m, product / product.sum(-1, keepdim=True))
+    divergence = torch.xlogy(share, share).sum(-1) + math.log(m)
+    return torch.where((product < 0).any(-1), math.log(m), divergence) / math.log(base)
 
 
 def uniformity(losses: Tensor, rays: Tensor, *, base: float = math.e) -> Tensor:

@@ -31,7 +31,7 @@ from hyperfront.model import ParetoModel
 from hyperfront.preferences import das_dennis
 from hyperfront.preferences import rays as laid_out
 from hyperfront.problem import Point, Problem
-from hyperfront.training.record import refuse_difference
+from hyperfront.training.record import describe, refuse_difference
 
 ALGORITHMS = ("nsga3", "moead")
 BLOCK = 1000
@@ -83,7 +83,13 @@ def evolve(
     file = None if out is None else Path(out) / "population.safetensors"
     theta, done, spent = starts(problem, budget.individuals(problem.m), seed), 0, 0.0
     limit = _limit(problem, theta)
-    kind = {"method": name, "seed": seed, "population": len(theta), "rows": budget.rows, **(problem.identity or {})}
+    kind = {
+        "method": name,
+        "seed": seed,
+        "population": len(theta),
+        "rows": budget.rows,
+        **describe(problem.identity or {}),
+    }
     if file is not None and file.exists():
         tensors, document = checkpoint.read(file)
         what = "the folder holds a population of something else"

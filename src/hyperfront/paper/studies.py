@@ -163,7 +163,7 @@ def _scenes() -> dict[str, Study]:
             replace(SCENES, without=("pmtl", "cpmtl", "epo")),
             seeds=1,
             arguments=small,
-            expansion=Expansion(rows=64),
+            expansion=Expansion(rows=16),
         ),
         "nyuv2-288x384-phn": Study("nyuv2", PHN, 25, SCENES, seeds=1),
     }

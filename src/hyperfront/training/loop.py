@@ -8,6 +8,7 @@ to the caller as it was.
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -125,8 +126,9 @@ def fit(
         problem.split("val")
     rays = layout(validation_rays, model.m, model.objectives)
     model.to(device or model.device)
+    model.alignment = model.alignment[:0]  # one of other weights says nothing of those to come
     model.record = {
-        **(problem.identity or {}),
+        **describe(problem.identity or {}),
         "solver": type(solver).__name__,
         "convention": solver.convention,
         "units": units(problem),
@@ -232,7 +234,7 @@ def _train(
                 engine.run(position.epoch, goes_on)
                 position.seconds += time.perf_counter() - start
                 if position.step < steps and request.made:
-                    raise KeyboardInterrupt(_stopped(position, folder, write if train.source.exact else None))
+                    raise KeyboardInterrupt(_stopped(state, folder, write if train.source.exact else None))
                 record = _record(state, steps)
                 _refuse_broken(state, steps)
                 _refuse_fallbacks(record, state.step.solver)  # before anything of the epoch is kept
@@ -253,7 +255,7 @@ def _train(
                     saved = time.perf_counter()
                     cost = saved - now
                 if request.made and not done():
-                    raise KeyboardInterrupt(_stopped(position, folder, write))
+                    raise KeyboardInterrupt(_stopped(state, folder, write))
         finally:
             _each(callbacks, "finished")
     return history
@@ -274,6 +276,8 @@ def _record(state: TrainingState, steps: int) -> dict[str, Any]:
 def _improved(position: Position, reached: float | None) -> bool:
     """Whether to keep these weights: the best so far, the last of equally good ones (until a point is below the
     reference all are), and without a reference point always."""
+    if reached is not None and math.isnan(reached):
+        raise LossError("the criterion says nothing of the validation front", got=reached, expected="a number")
     better = reached is None or position.best is None or reached > position.best
     equal = reached == position.best
     position.best, position.stale = (reached, 0) if better else (position.best, position.stale + 1)
@@ -299,18 +303,26 @@ def _refuse_broken(state: TrainingState, steps: int) -> None:
         raise ProblemError(
             "the loader ended an epoch early", got=f"{position.step} full batches", expected=f"{steps}, as it announced"
         )
-    if position.statuses[Status.INVALID] or not all(p.isfinite().all() for p in state.model.parameters()):
+    if _broken(state):
         raise LossError(
             f"losses, gradients or weights became NaN or infinite in epoch {position.epoch + 1}",
             fix="lower the learning rate, or check the data for NaN; the last checkpoint is from before",
         )
 
 
-def _stopped(position: Position, folder: RunFolder | None, write: Callable[[RunFolder], None] | None) -> str:
+def _broken(state: TrainingState) -> bool:
+    invalid = bool(state.position.statuses[Status.INVALID])
+    return invalid or not all(p.isfinite().all() for p in state.model.parameters())
+
+
+def _stopped(state: TrainingState, folder: RunFolder | None, write: Callable[[RunFolder], None] | None) -> str:
     """Save after Ctrl-C, if the run can go on from here, and say how."""
+    position = state.position
     where = f"stopped in epoch {position.epoch + 1}, after step {position.step}"
     if folder is None:
         return f"{where}; nothing was saved, since fit had no out="
+    if _broken(state):
+        return f"{where}; not saved, since weights are NaN or infinite: resume=True continues from the last epoch saved"
     if write:
         write(folder)
         return f"{where}; saved to {folder.path}. Continue with fit(..., out={str(folder.path)!r}, resume=True)"

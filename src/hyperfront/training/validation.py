@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from hyperfront import metrics
+from hyperfront.errors import LossError
 from hyperfront.front import Front, evaluate
 from hyperfront.model import ParetoModel
 from hyperfront.problem import Problem
@@ -22,12 +23,25 @@ def validate(model: ParetoModel, problem: Problem, rays: Tensor, batch_size: int
     calibrate(model, problem, batch_size)
     with looking(problem.val.source, model.device):
         front = evaluate(model, problem.val, rays, batch_size=batch_size)
+    _refuse_undefined(front)
     return front, {
         "hypervolume": metrics.hypervolume(front.losses, front.reference) if front.reference else None,
         "uniformity": front.uniformity(),
         "losses": front.losses.tolist(),
         "scores": {name: values.tolist() for name, values in front.scores.items()},
     }
+
+
+def _refuse_undefined(front: Front) -> None:
+    """Nothing could be selected by it, nor written down."""
+    columns = dict(zip(front.objectives, front.losses.T)) | dict(front.scores)
+    broken = {name: count for name, values in columns.items() if (count := int((~values.isfinite()).sum()))}
+    if broken:
+        raise LossError(
+            "the validation data have losses or scores that are NaN or infinite",
+            got=", ".join(f"{name} at {count} of {len(front)} rays" for name, count in broken.items()),
+            fix="check the validation data for NaN, and that every loss and score is defined on them",
+        )
 
 
 def calibrate(model: ParetoModel, problem: Problem, batch_size: int) -> None:

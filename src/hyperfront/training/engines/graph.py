@@ -76,7 +76,7 @@ class Graph:
         """Train for (the rest of) one epoch, or until ``goes_on``, asked once for every step of a graph, says no."""
         position = self.state.position
         first = position.step
-        before = copy.deepcopy(self.state.schedule.state_dict())
+        before = copy.deepcopy(self.state.schedule.state_dict()), self._lr()
         self._fill(self._draw(epoch), self._rates(self.epochs.length - first, first))
         self.t.fill_(first)
         self.sums.copy_(position.sums)
@@ -93,7 +93,9 @@ class Graph:
             if sum(goes_on() for _ in range(count)) < count:
                 break
         if position.step < self.epochs.length:  # the schedule was asked for the whole epoch
-            self.state.schedule.load_state_dict(before)
+            self.state.schedule.load_state_dict(before[0])
+            for group, rate in zip(self.optimizer.param_groups, before[1]):  # some schedules go on from the last rate
+                group["lr"] = rate
             self._rates(position.step - first, first)
         else:
             self.drawn = epoch + 1, self._draw(epoch + 1)
@@ -110,12 +112,14 @@ class Graph:
 
     def _rates(self, count: int, first: int) -> Tensor:
         """The learning rates ``[steps, groups]`` of ``count`` steps from ``first``, by stepping the schedule."""
-        groups = self.optimizer.param_groups
-        rates = [[0.0] * len(groups)] * self.epochs.length
+        rates = [[0.0] * len(self.optimizer.param_groups)] * self.epochs.length
         for step in range(first, first + count):
-            rates[step] = [float(group["lr"]) for group in groups]
+            rates[step] = self._lr()
             self.state.schedule.step()
         return torch.tensor(rates)
+
+    def _lr(self) -> list[float]:
+        return [float(group["lr"]) for group in self.optimizer.param_groups]
 
     def _fill(self, drawn: Sequence[Tensor], rates: Tensor) -> None:
         for table, values in zip(self.tables, [*drawn, rates]):
