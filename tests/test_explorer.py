@@ -218,7 +218,7 @@ def session_of(name, **arguments):
     problem = build(name, data_dir=DATA, **arguments)
     model = problem.model(hidden=12)
     model.record = {**problem.identity, "convention": "inverse"}
-    return Session(model, problem, data_dir=DATA)
+    return Session(model, problem)
 
 
 @needs_data

@@ -495,7 +495,7 @@ def test_real_data_are_shown_and_follow_the_handle(chromium, tmp_path, name, arg
     torch.manual_seed(0)
     problem = build(name, data_dir=DATA, **arguments)
     model = problem.model(hidden=12, batchnorm="batch")
-    exploration = Exploration(Session(model, problem, data_dir=DATA), name=name, python="hf.load('x')", baselines=[])
+    exploration = Exploration(Session(model, problem), name=name, python="hf.load('x')", baselines=[])
     with opened(chromium, exploration.url) as page:
         assert page.locator(seen).count() >= 8
         before = page.evaluate("JSON.stringify(state.predictions)")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from hyperfront.errors import ProblemError
 
@@ -96,7 +97,38 @@ def take(batch: Batch, index: Tensor) -> Batch:
 
 def to_device(batch: Batch, device: torch.device) -> Batch:
     """The batch there. Nothing waits for copies to a GPU; what comes back from one is complete when it is read."""
-    return map_tensors(lambda tensor: tensor.to(device, non_blocking=device.type == "cuda"), batch)
+    waits = torch.device(device).type != "cuda"
+    return map_tensors(lambda tensor: tensor.to(device, non_blocking=not waits), batch)
+
+
+def named(nest: Any, name: str) -> list[tuple[str, Tensor]]:
+    """The tensors of a nest, in order, with names made of where they are.
+
+    >>> [name for name, _ in named((torch.zeros(1), {"mask": torch.zeros(1)}), "x")]
+    ['x_0', 'x_1_mask']
+    """
+    if isinstance(nest, Tensor):
+        return [(name, nest)]
+    if not isinstance(nest, dict | tuple | list):
+        return []
+    items = nest.items() if isinstance(nest, dict) else zip(getattr(nest, "_fields", range(len(nest))), nest)
+    return [pair for key, value in items for pair in named(value, f"{name}_{key}" if name else str(key))]
+
+
+def named_outputs(output: Any) -> list[tuple[str, Tensor]]:
+    """``output``, or ``output_0`` and so on; the keys of a dict and the fields of a named tuple are names already."""
+    return named(output, "" if isinstance(output, dict) or hasattr(output, "_fields") else "output")
+
+
+def argument_names(module: nn.Module, count: int) -> list[str]:
+    """What the module calls the first ``count`` of its positional arguments.
+
+    >>> argument_names(nn.Linear(1, 1), 1)
+    ['input']
+    """
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    known = [p.name for p in inspect.signature(module.forward).parameters.values() if p.kind in kinds]
+    return [*known, *(f"input_{index}" for index in range(len(known), count))][:count]
 
 
 def arguments(x: Batch) -> tuple[tuple, dict]:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from hyperfront import checkpoint
 from hyperfront.assemblies import ASSEMBLIES, Replace
 from hyperfront.batches import Batch, map_tensors, rows, split, to_device
-from hyperfront.errors import CheckpointError, HyperfrontError, ProblemError, TargetError
+from hyperfront.errors import CheckpointError, HyperfrontError, ProblemError, TargetError, unknown_name
 from hyperfront.hypernets import KINDS, Architecture, Hypernet, MakeAssembly, OwnHypernet, architecture
 from hyperfront.preferences import interpolation, validate
 from hyperfront.roles import Generate, Rest, Role
@@ -181,6 +181,8 @@ def wrap(
     objectives = check_objectives(objectives)
     m, plan = len(objectives), None
     if isinstance(hypernet, str):
+        if assembly and hypernet not in KINDS:
+            raise unknown_name("hypernetwork for an assembly of your own", hypernet, KINDS)
         plan = Architecture(hypernet, options, assembly) if assembly else architecture(hypernet, m, rest, options)
         assembly = plan.assembly
     target = Target(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -61,6 +62,8 @@ class Problem:
     make_target: Callable[[], nn.Module] | None = None
     example: Callable[[], Batch] | None = None
     """One row of what the module takes, zeros: its shapes and types, where the data are not."""
+    data_dir: str | Path | None = None
+    """Where the data were said to be; no part of its identity."""
 
     @property
     def name(self) -> str:

@@ -166,7 +166,7 @@ def recorded_problem(
     for name, value in arguments.items():
         if name == "data_dir" or (isinstance(value, int) and abs(value) > allowed):
             raise CheckpointError("the checkpoint has an argument that no problem should have", got=f"{name} = {value}")
-    return build(record["problem"], **arguments, **({} if data_dir is None else {"data_dir": data_dir}))
+    return build(record["problem"], data_dir=data_dir, **arguments)
 
 
 def model_tensors(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -189,8 +189,20 @@ class Deferred(Mapping[str, Source]):
         if name not in self._names:
             raise KeyError(name)
         if not self._loaded:
-            self._loaded = as_sources(self._load(), self._augment)
+            self._loaded = self._all()
         return self._loaded[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def _all(self) -> dict[str, Source]:
+        try:
+            splits = self._load()
+        except KeyError as error:  # which a mapping may not raise for anything but a name
+            raise ProblemError("the data cannot be loaded", got=repr(error)) from error
+        if any(name not in splits for name in self._names):
+            raise ProblemError("the data lack a split", got=", ".join(splits), expected=", ".join(self._names))
+        return as_sources(splits, self._augment)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)

@@ -96,7 +96,7 @@ def compare(
     if epochs is not None:
         changes |= {"epochs": epochs, "separate": {**settings.separate, "epochs": epochs}}
     settings = dataclasses.replace(settings, **changes)
-    built = build(problem, **settings.arguments, **({} if data_dir is None else {"data_dir": data_dir}))
+    built = build(problem, data_dir=data_dir, **settings.arguments)
     names = [*dict.fromkeys(check_method(name.strip()) for name in methods.split(",") if name.strip())]
     if seeds < 1 or not names:
         raise HyperfrontError("nothing to compare", got=f"{seeds} seeds, methods {methods!r}", expected="one at least")

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import tyro
 
+from hyperfront.cli.arguments import Folder
 from hyperfront.cli.output import console
 from hyperfront.data import cache, locate, missing, named_folder
 from hyperfront.data.checksums import note
@@ -19,7 +20,6 @@ from hyperfront.errors import DataError
 DESCRIPTION = "List, fetch, check and prepare the data sets of the built-in problems."
 
 data = tyro.extras.SubcommandApp()
-Folder = Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")]
 Names = Annotated[
     tuple[str, ...],
     tyro.conf.arg(metavar="NAME ...", help="Data sets: " + ", ".join(DATASETS), help_behavior_hint=""),

@@ -128,7 +128,7 @@ def train(
         raise HyperfrontError("the folder already holds a run", got=out, fix="add --resume, or choose another --out")
     if result is not None:  # said now, not after the last epoch
         refuse_unwritable(result, again=resume)
-    built = build(name, **settings.arguments, **({} if data_dir is None else {"data_dir": data_dir}))
+    built = build(name, data_dir=data_dir, **settings.arguments)
     folder = RunFolder(out or free_folder(Path("runs") / f"{name}-{solver}"))
     set_tf32(tf32)
     torch.set_num_threads(1)  # tensors this small gain nothing from more, and lose much on a busy machine
@@ -155,7 +155,7 @@ def train(
             **settings.hypernetwork(made),
         )
     except KeyboardInterrupt as stop:
-        raise KeyboardInterrupt(f"{str(stop).split('. Continue')[0]}.\nContinue with: {_again(folder)}") from None
+        raise KeyboardInterrupt(f"{str(stop).split('. Continue')[0]}.\nContinue with: {_again(name, folder)}") from None
     seconds = before + time.perf_counter() - start
     report(run, built, seconds=seconds)
     if result is not None:
@@ -169,10 +169,11 @@ def train(
         console.print(f"\ntest: hypervolume {test['hypervolume']:.4f}, uniformity {test['uniformity']:.4f}; {result}")
 
 
-def _again(folder: RunFolder) -> str:
-    """The command that was typed, so that it goes on."""
-    more = [] if "--out" in sys.argv else ["--out", str(folder.path)]
-    return shlex.join(["hyperfront", *sys.argv[1:], *more, *([] if "--resume" in sys.argv else ["--resume"])])
+def _again(name: str, folder: RunFolder) -> str:
+    """The command that was typed, so that it goes on; `hyperfront demo` is a training with all the usual settings."""
+    typed = sys.argv[1:] if "train" in sys.argv[1:2] else ["train", name]
+    more = [] if any(word.split("=")[0] == "--out" for word in typed) else ["--out", str(folder.path)]
+    return shlex.join(["hyperfront", *typed, *more, *([] if "--resume" in typed else ["--resume"])])
 
 
 def report(run: Run, problem: Any, *, seconds: float) -> None:

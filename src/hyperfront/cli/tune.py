@@ -91,7 +91,7 @@ def tune(
         arguments={**settings.arguments, **parse(arguments)},
         align=False,  # as in `compare`
     )
-    built = build(problem, **settings.arguments, **({} if data_dir is None else {"data_dir": data_dir}))
+    built = build(problem, data_dir=data_dir, **settings.arguments)
     plan = Plan(
         preset=preset,
         recipe=settings,

@@ -154,9 +154,11 @@ def fit_hypernetwork(
     """Train a hypernetwork by a recipe; ``options`` are those of :func:`hyperfront.fit`, and come before the recipe's.
 
     It is validated at ``rays [R, m]``, in the convention ``inverse``."""
-    torch.manual_seed(seed)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = problem.model(**recipe.model)
     settings = recipe.hypernetwork(solver) | {"validation_rays": asked(rays, solver), "seed": seed} | options
-    return fit(problem.model(**recipe.model), problem, **settings)
+    return fit(model, problem, **settings)
 
 
 def hypernetwork(name: str, plan: Plan, problem: Problem, seed: int, runs: Path, callbacks: list) -> Trained:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import statistics
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
@@ -15,6 +16,7 @@ from torch import Tensor
 from hyperfront import metrics
 from hyperfront.baselines import Budget, Expansion
 from hyperfront.experiments.result import Result
+from hyperfront.preferences import rays as laid_out
 from hyperfront.problems import PROBLEMS
 from hyperfront.training.record import describe
 
@@ -76,7 +78,19 @@ def _kind(result: Result) -> Kind:
     words = [str(value) for value in arguments.values() if isinstance(value, str)]
     others = [f"{name}={value}" for name, value in arguments.items() if value != usual.get(name)]
     data = ", ".join([*words, *(text for text in others if text.split("=", 1)[1] not in words)])
-    return Kind(result.problem, data or "-", _preset(result), result.method, str(len(result.rays) or "-"))
+    return Kind(result.problem, data or "-", _preset(result), result.method, _rays(result))
+
+
+def _rays(result: Result) -> str:
+    """How many, and a mark of which, where they are not the usual ones."""
+    count = len(result.rays)
+    if not count:
+        return "-"
+    usual = laid_out(count, len(result.objectives)).double()
+    asked = torch.tensor(result.rays, dtype=torch.float64), result.inverse_rays()
+    if any(rays.shape == usual.shape and torch.allclose(rays, usual, atol=1e-4) for rays in asked):
+        return str(count)
+    return f"{count} ({zlib.crc32(repr(result.rays).encode()):08x})"
 
 
 def _preset(result: Result) -> str:

@@ -18,8 +18,7 @@ from hyperfront.explorer.page import page
 from hyperfront.explorer.server import LOCAL, Server, application
 from hyperfront.explorer.session import Session
 from hyperfront.problem import Problem
-from hyperfront.problems import build
-from hyperfront.runs import Run, RunFolder, load
+from hyperfront.runs import Run, RunFolder, load, recorded_problem
 
 
 def explore(
@@ -44,9 +43,8 @@ def explore(
     if problem is None and "problem" not in model.record:
         raise HyperfrontError("the run is of no built-in problem", fix="explore(run, problem)")
     if problem is None:
-        where = {} if data_dir is None else {"data_dir": data_dir}
-        problem = build(model.record["problem"], **model.record["arguments"], **where)
-    session = Session(model, problem, folder=folder, data_dir=data_dir)
+        problem = recorded_problem(model.record, most=model.target.n, data_dir=data_dir)
+    session = Session(model, problem, folder=folder)
     return Exploration(
         session,
         name=place.name if place else str(model.record.get("problem", "front")),
@@ -94,6 +92,7 @@ class Exploration:
         self.session.stop()
         if self._server:
             self._server.close()
+        self._server = None
 
     def _repr_html_(self) -> str:
         title = html.escape(f"Explorer of {self.words['name']}", quote=True)

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -36,20 +35,13 @@ PATIENCE = 4.0
 class Session:
     """A model, the data it is judged on, and the front as far as it has been measured."""
 
-    def __init__(
-        self,
-        model: ParetoModel,
-        problem: Problem,
-        *,
-        folder: RunFolder | None = None,
-        data_dir: str | Path | None = None,
-    ):
+    def __init__(self, model: ParetoModel, problem: Problem, *, folder: RunFolder | None = None):
         problem.check_model(model)
         self.model, self._judge = copy.deepcopy(model).eval(), copy.deepcopy(model).eval()
         self.problem, self.folder = problem, folder
         self._checkpoint = dense.digest(folder) if folder else None  # now: training may go on and write another
         self.split = problem.split("val" if "val" in problem.sources else "train")
-        self.samples = make_samples(problem, self.split, data_dir)
+        self.samples = make_samples(problem, self.split)
         self._predicting, self._measuring, self._refining = threading.Lock(), threading.Lock(), threading.Lock()
         self._stopped = threading.Event()
         self._beside: threading.Thread | None = None
@@ -111,6 +103,7 @@ class Session:
 
     def refine_beside(self) -> None:
         """:meth:`refine` in a thread of its own, until :meth:`stop`."""
+        self._stopped.clear()
         self._beside = threading.Thread(target=self.refine, name="hyperfront-refine", daemon=True)
         self._beside.start()
 

@@ -17,6 +17,10 @@ from hyperfront.model import ParetoModel
 
 ROWS = 11  # of the front that are shown
 SPLITS = {"val": "validation", "test": "test"}
+NORMALISATION = {
+    "grid": "BatchNorm uses statistics of training data, interpolated between a grid of rays.",
+    "batch": "BatchNorm uses the statistics of the batch: an output depends on what else is in it.",
+}
 CONVENTIONS = {
     "inverse": "A ray r asks for the point of the front where all r_j l_j are equal, l_j being the losses: the larger "
     "r_j, the smaller the loss j.",
@@ -193,7 +197,7 @@ def _limits(model: ParetoModel, front: Front | None, graph: Graph | None) -> lis
             "without a meaning. Networks between the measured rays were not looked at one by one."
         )
     if model.target.norms:
-        limits.append("BatchNorm uses statistics of training data, interpolated between a grid of rays.")
+        limits.append(NORMALISATION[model.target.batchnorm])
     name = model.record.get("problem")
     if name in NOTES:
         limits += NOTES[name].all_limits(dict(model.record.get("arguments") or {}))

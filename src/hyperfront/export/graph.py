@@ -9,7 +9,6 @@ A problem without data has no inputs, and two outputs: ``theta``, the point, and
 from __future__ import annotations
 
 import copy
-import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hyperfront.batches import Batch, arguments, map_tensors, rows, tensors
+from hyperfront.batches import Batch, argument_names, arguments, map_tensors, named, named_outputs, rows, tensors
 from hyperfront.errors import HyperfrontError
 from hyperfront.export.tracing import quiet, reason
 from hyperfront.model import ParetoModel
@@ -126,8 +125,7 @@ def graph(model: ParetoModel, like: Batch | Problem, ray: Any = None) -> Graph:
     module.eval().requires_grad_(False)
     with torch.no_grad():
         output = module(*inputs.values())
-    found = named(output, "" if isinstance(output, dict) else "output")
-    names = tuple(f"{name}_output" if name in inputs else name for name, _ in found)
+    names = tuple(f"{name}_output" if name in inputs else name for name, _ in named_outputs(output))
     if not names:
         raise HyperfrontError("the module returns no tensor", got=type(model.target.skeleton).__name__)
     return Graph(module, inputs, names, document)
@@ -142,29 +140,10 @@ def example(problem: Problem) -> Batch:
     return map_tensors(lambda t: t[:ROWS].clone() if t.ndim else t, batch)
 
 
-def named(nest: Any, name: str) -> list[tuple[str, Tensor]]:
-    """The tensors of a nest, in order, with names made of where they are.
-
-    >>> [name for name, _ in named((torch.zeros(1), {"mask": torch.zeros(1)}), "x")]
-    ['x_0', 'x_1_mask']
-    """
-    if isinstance(nest, Tensor):
-        return [(name, nest)]
-    if not isinstance(nest, dict | tuple | list):
-        return []
-    items = nest.items() if isinstance(nest, dict) else enumerate(nest)
-    return [pair for key, value in items for pair in named(value, f"{name}_{key}" if name else str(key))]
-
-
 def _named_inputs(module: nn.Module, batch: Batch) -> dict[str, Tensor]:
     """The tensors of a batch, by the names of the parameters that they go to."""
     args, kwargs = arguments(batch)
-    parameters = [
-        parameter.name
-        for parameter in inspect.signature(module.forward).parameters.values()
-        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-    ]
-    parameters += [f"input_{index}" for index in range(len(parameters), len(args))]
+    parameters = argument_names(module, len(args))
     found = [pair for name, value in [*zip(parameters, args), *kwargs.items()] for pair in named(value, name)]
     inputs = {f"{name}_input" if name == RAY else name: tensor for name, tensor in found}
     if inputs:

@@ -152,7 +152,7 @@ DEVIATIONS: dict[str, Deviation] = {
         "ResNet18 trained with the settings of LeNet, batch 1024, 50 epochs",
         "the same batch and epochs, a cosine schedule with warm-up, rays aligned on validation data, images moved; "
         "learning rates of hypernetworks chosen in short runs on validation data (4e-3 with a plain initialisation for "
-        "1m and 2m, 1e-2 with a residual one for 5m and 11m), that of separate models not (1e-3)",
+        "1m and 2m, 1e-2 with a scaled one for 5m and 11m), that of separate models not (1e-3)",
         "the paper gives no other settings",
     ),
     "attribution": Deviation(

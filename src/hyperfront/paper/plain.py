@@ -113,8 +113,7 @@ def split_sizes(workshop: Workshop) -> Finding:
     """Rows of each split of the fairness data."""
 
     def count() -> dict[str, dict[str, int]]:
-        where = {} if workshop.data_dir is None else {"data_dir": workshop.data_dir}
-        problems = {name: build(name, **where) for name in TABLE_5}
+        problems = {name: build(name, data_dir=workshop.data_dir) for name in TABLE_5}
         return {name: {part: p.split(part).source.rows for part in TABLE_5[name]} for name, p in problems.items()}  # pyrefly: ignore
 
     found = workshop.part("split-sizes", count)

@@ -137,8 +137,8 @@ class Workshop:
         arguments = study.recipe().arguments
         key = f"{study.problem} {sorted(arguments.items())}"
         if key not in self._problems:
-            where = {} if self.data_dir is None or study.problem in TOYS else {"data_dir": self.data_dir}
-            self._problems[key] = build(study.problem, **arguments, **where)
+            where = None if study.problem in TOYS else self.data_dir
+            self._problems[key] = build(study.problem, data_dir=where, **arguments)
         return self._problems[key]
 
     def plan(self, study: Study) -> Plan:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 from typing import Any
 
 from hyperfront.errors import HyperfrontError, unknown_name
@@ -28,14 +29,15 @@ def recipe(name: str, preset: str | None = None) -> Recipe:
     return presets[preset or next(iter(presets))]
 
 
-def build(name: str, **arguments: Any) -> Problem:
-    """The problem ``name`` with ``arguments``.
+def build(name: str, *, data_dir: str | Path | None = None, **arguments: Any) -> Problem:
+    """The problem ``name`` with ``arguments``; ``data_dir`` says where its data are, if not in the usual place.
 
     >>> build("dtlz2", m=4).objectives
     ('l1', 'l2', 'l3', 'l4')
     """
     make = entry(name).make
     known = inspect.signature(make).parameters
+    arguments |= {} if data_dir is None else {"data_dir": data_dir}
     if unknown := [each for each in arguments if each not in known]:
         raise HyperfrontError(
             f"the problem {name!r} has no argument {unknown[0]!r}",

@@ -82,7 +82,7 @@ def make(name: str, gap: Gap = "probability", rows: int | None = None, data_dir:
     def decision(logit: Tensor) -> Tensor:
         return (logit > 0).to(logit)
 
-    return supervised(
+    problem = supervised(
         partial(load, data, rows, data_dir),
         losses={
             "bce": lambda logit, batch: F.binary_cross_entropy_with_logits(logit, batch[2].to(logit)),
@@ -100,6 +100,7 @@ def make(name: str, gap: Gap = "probability", rows: int | None = None, data_dir:
         make_target=lambda: TabularNet(len(data.numbers), [len(kinds) for kinds in data.categories.values()]),
         example=lambda: (torch.zeros(1, len(data.numbers)), torch.zeros(1, len(data.categories), dtype=torch.long)),
     )
+    return replace(problem, data_dir=data_dir)
 
 
 def group_gap(score: Callable[[Tensor], Tensor], *, label: bool) -> SetLoss:

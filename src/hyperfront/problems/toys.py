@@ -199,7 +199,7 @@ def dtlz2(m: int = 3, distance_variables: int = 10) -> Problem:
         sines = torch.cat([one[None], torch.sin(x * (math.pi / 2)).flip(0)])
         return (1 + g) * cosines * sines
 
-    volume = 1.1**m - math.pi ** (m / 2) / (math.gamma(m / 2 + 1) * 2**m)
+    volume = 1.1**m - math.exp(m / 2 * math.log(math.pi) - math.lgamma(m / 2 + 1) - m * math.log(2))
     return analytic(
         function,
         variables=m - 1 + distance_variables,

@@ -11,16 +11,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hyperfront.batches import tensors
+from hyperfront.batches import named_outputs, tensors
 from hyperfront.errors import HyperfrontError
 from hyperfront.front import Front, evaluate
 from hyperfront.model import ParetoModel
 from hyperfront.problem import Problem
-from hyperfront.problems import build
-from hyperfront.runs import RunFolder, import_factory, load
+from hyperfront.runs import RunFolder, import_factory, load, recorded_problem
 from hyperfront.serve.cache import WeightCache
 from hyperfront.serve.predictor import Outputs, Predictor, Query
-from hyperfront.serve.signature import examples, inputs_of, output_names, outputs_of
+from hyperfront.serve.signature import examples, inputs_of, outputs_of
 from hyperfront.serve.tensors import TensorSpec
 
 RAY = "ray"
@@ -66,7 +65,7 @@ def open_run(
     model = load(run, target, which=which)
     stated: Any = import_factory(problem) if problem else None
     if stated is None and "problem" in model.record:
-        stated = build(model.record["problem"], **model.record["arguments"])
+        stated = recorded_problem(model.record, most=model.target.n)
     if not isinstance(stated, Problem | None):
         raise HyperfrontError("the factory made no problem", got=type(stated).__name__, expected="hyperfront.Problem")
     path = Path(run).resolve()
@@ -125,7 +124,7 @@ def _try_out(
         try:
             with torch.inference_mode():
                 output = predictor.cache.run(predictor.cache.get(ray)[0], predictor.nest(inputs))
-            names = names or output_names(output)
+            names = names or [name for name, _ in named_outputs(output)]
             seen += predictor([Query(ray, inputs, rows)])
         except (RuntimeError, ValueError, IndexError, TypeError) as found:
             error = found

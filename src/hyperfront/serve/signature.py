@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from hyperfront.batches import Batch
+from hyperfront.batches import Batch, argument_names
 from hyperfront.errors import HyperfrontError
 from hyperfront.problem import Problem
 from hyperfront.serve.tensors import TensorSpec, datatype
@@ -31,7 +29,7 @@ def inputs_of(problem: Problem | None, module: nn.Module) -> tuple[tuple[TensorS
             got=type(example).__name__,
             expected="one tensor, a tuple or a dict of tensors, rows first",
         )
-    names = list(parts) if isinstance(parts, dict) else _argument_names(module, len(flat))
+    names = list(parts) if isinstance(parts, dict) else argument_names(module, len(flat))
     specs = tuple(
         TensorSpec(name, datatype(part.dtype, f"the input {name!r}"), tuple(part.shape[1:]))
         for name, part in zip(names, flat, strict=True)
@@ -50,12 +48,6 @@ def _example(problem: Problem | None) -> Batch:
         return problem.example()
     split = problem.split("val" if "val" in problem.sources else "train")
     return problem.inputs(next(iter(split.source.batches(1, torch.device("cpu")))))
-
-
-def _argument_names(module: nn.Module, count: int) -> list[str]:
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    named = [p.name for p in inspect.signature(module.forward).parameters.values() if p.kind in kinds]
-    return [*named, *(f"input_{index}" for index in range(len(named), count))][:count]
 
 
 def examples(specs: Sequence[TensorSpec], rows: int) -> list[tuple[Tensor, ...]]:
@@ -84,26 +76,3 @@ def outputs_of(names: Sequence[str], seen: Sequence[Sequence[Tensor]], rows: int
         )
         for index, (name, tensor) in enumerate(zip(names, first, strict=True))
     )
-
-
-def output_names(output: Any, prefix: str = "output") -> list[str]:
-    """``output``, or ``output_0`` and so on; the keys of a dict and the fields of a named tuple are names already.
-
-    >>> output_names((torch.zeros(1), {"depth": torch.zeros(1)}))
-    ['output_0', 'output_1_depth']
-    """
-    if isinstance(output, Tensor):
-        return [prefix]
-    if isinstance(output, dict):
-        parts, fields = list(output.values()), [str(key) for key in output]
-    elif isinstance(output, tuple | list):
-        parts = list(output)
-        fields = list(getattr(output, "_fields", ())) or [str(index) for index in range(len(parts))]
-    else:
-        return []
-    plain = prefix == "output" and not all(field.isdecimal() for field in fields)
-    return [
-        name
-        for field, part in zip(fields, parts)
-        for name in output_names(part, field if plain else f"{prefix}_{field}")
-    ]

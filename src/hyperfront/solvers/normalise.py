@@ -51,6 +51,8 @@ class Normalise(LossTransform):
 class NormaliseByStart(LossTransform):
     """``l'_j = l_j / l0_j`` with ``l0`` the mean loss over the rays of the first ``steps`` steps, which it remembers.
 
+    Of a loss that has been 0 so far it makes nothing else; one that still is after these steps, or below, is an error.
+
     >>> normalise = NormaliseByStart()
     >>> normalise(torch.tensor([[1.0, 4.0], [3.0, 4.0]]), torch.ones(2, 2))[1]
     tensor([0.5000, 0.2500])
@@ -69,8 +71,15 @@ class NormaliseByStart(LossTransform):
             mean = now if self.mean is None else self.mean.to(now)
             self.seen += 1
             self.mean = mean + (now - mean) / self.seen
+            if self.seen == self.steps and (self.mean <= 0).any():
+                raise HyperfrontError(
+                    "a loss that is zero or negative at the start gives no unit",
+                    got=f"means {[float(f'{value:.4g}') for value in self.mean.tolist()]} of the first {self.steps}",
+                    expected="means above 0",
+                    fix="NormaliseByStart(steps=...) with more steps, or Normalise(nadir=..., ideal=...)",
+                )
         assert self.mean is not None  # after the first step
-        slope = 1 / self.mean.to(losses).clamp_min(torch.finfo(losses.dtype).tiny)
+        slope = 1 / self.mean.where(self.mean > 0, 1.0).to(losses)
         return losses * slope, slope
 
     def state(self) -> dict[str, Any]:

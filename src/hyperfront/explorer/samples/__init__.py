@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Protocol
 
 from hyperfront.data.composites import SOURCES
@@ -27,7 +26,7 @@ class Samples(Protocol):
         ...
 
 
-def make_samples(problem: Problem, split: Split, data_dir: str | Path | None = None) -> Samples:
+def make_samples(problem: Problem, split: Split) -> Samples:
     """Samples for a problem: made for it where it is built in, as plain numbers and images elsewhere."""
     name = (problem.identity or {}).get("problem")
     if not problem.has_data:
@@ -35,7 +34,7 @@ def make_samples(problem: Problem, split: Split, data_dir: str | Path | None = N
     if name in SOURCES:
         return Images(name, split)
     if name in DATA_SETS:
-        return People(name, split, data_dir)
+        return People(name, split)
     if name == "nyuv2":
         return Scenes(split)
     return Values(problem, split)

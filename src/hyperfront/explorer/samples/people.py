@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -11,7 +10,7 @@ from torch import Tensor
 from hyperfront.batches import rows, take
 from hyperfront.errors import DataError
 from hyperfront.explorer.samples.pixels import first_rows, rounded
-from hyperfront.problem import Split
+from hyperfront.problem import Problem, Split
 from hyperfront.problems import fairness
 from hyperfront.target import Network
 
@@ -27,7 +26,7 @@ WORDS = {  # what is predicted, who is protected, who is not, and a row in a few
 class People:
     """A few rows of every cell of label and group; the gaps are those of the whole split."""
 
-    def __init__(self, name: str, split: Split, data_dir: str | Path | None):
+    def __init__(self, name: str, split: Split):
         self.name = name
         self.whole = first_rows(split, 10**9)
         labels, protected = self.whole[2:]
@@ -36,13 +35,13 @@ class People:
         ]
         self.shown = torch.cat(cells)
         self.inputs = split.problem.inputs
-        self.table = self._readable((split.problem.identity or {})["arguments"]["rows"], data_dir)
+        self.table = self._readable(split.problem)
 
-    def _readable(self, kept: int | None, data_dir: str | Path | None) -> list[dict[str, str]]:
+    def _readable(self, problem: Problem) -> list[dict[str, str]]:
         """The rows shown as they are in the file: numbers before they were standardised, and names of categories."""
         data = fairness.DATA_SETS[self.name]
-        people = data.load(data_dir)
-        chosen = fairness.split(len(people.label), kept)["val"]
+        people = data.load(problem.data_dir)
+        chosen = fairness.split(len(people.label), (problem.identity or {})["arguments"]["rows"])["val"]
         if len(chosen) != rows(self.whole):
             raise DataError("the validation rows are not those of the data file", got=len(chosen))
         table = []

@@ -95,9 +95,9 @@ const VIRIDIS = [
   [122, 209, 81],
   [253, 231, 37],
 ];
+const rgb = (parts) => `rgb(${parts.join(" ")})`;
 function viridis(share) {
   const place = clamp(share, 0, 1) * (VIRIDIS.length - 1);
   const low = Math.min(Math.floor(place), VIRIDIS.length - 2);
-  const mixed = VIRIDIS[low].map((value, c) => Math.round(value + (place - low) * (VIRIDIS[low + 1][c] - value)));
-  return `rgb(${mixed.join(" ")})`;
+  return VIRIDIS[low].map((value, c) => Math.round(value + (place - low) * (VIRIDIS[low + 1][c] - value)));
 }

@@ -8,6 +8,7 @@ const limits = {
       { id: "goal", "aria-label": "Objective to make as small as possible" },
       DATA.objectives.map((name, j) => el("option", { value: String(j) }, name)),
     );
+    this.another = el("button", { class: "button", type: "button", onclick: () => this.add() }, "Another limit");
     const form = byId("limits-form");
     form.append(
       this.rows,
@@ -16,7 +17,7 @@ const limits = {
         "div",
         { class: "buttons" },
         el("button", { class: "button primary", type: "submit" }, "Take me there"),
-        el("button", { class: "button", type: "button", onclick: () => this.add() }, "Another limit"),
+        this.another,
         el(
           "button",
           { class: "button quiet", type: "button", id: "clear-limits", onclick: () => this.clear() },
@@ -31,8 +32,8 @@ const limits = {
     this.add(Math.min(1, M - 1));
   },
 
-  /** One limit more; its bound begins in the middle of what the front has. */
-  add(column = this.rows.children.length % COLUMNS.length) {
+  /** One limit more, of a column that has none; its bound begins in the middle of what the front has. */
+  add(column = this.free()[0]) {
     const bound = el("input", { type: "number", step: "any", required: true, "aria-label": "Bound" });
     const sign = el(
       "select",
@@ -42,7 +43,13 @@ const limits = {
     );
     const which = el(
       "select",
-      { "aria-label": "What is limited", onchange: () => suggest() },
+      {
+        "aria-label": "What is limited",
+        onchange: () => {
+          suggest();
+          this.offer();
+        },
+      },
       COLUMNS.map((name, c) => el("option", { value: String(c) }, name)),
     );
     const suggest = () => {
@@ -59,6 +66,7 @@ const limits = {
         "aria-label": "Remove this limit",
         onclick: () => {
           if (this.rows.children.length > 1) row.remove();
+          this.offer();
           this.rows.querySelector("select").focus();
         },
       },
@@ -67,7 +75,25 @@ const limits = {
     const row = el("div", { class: "limit-row" }, which, sign, bound, remove);
     this.rows.append(row);
     suggest();
+    this.offer();
     if (this.rows.children.length > 1) which.focus();
+  },
+
+  /** Columns without a limit. */
+  free() {
+    const limited = this.read().map((limit) => limit.column);
+    return COLUMNS.map((_, c) => c).filter((c) => !limited.includes(c));
+  },
+
+  /** A column can have one limit: those that are taken are not offered again. */
+  offer() {
+    const free = this.free();
+    this.another.disabled = !free.length;
+    for (const row of this.rows.children) {
+      const which = row.querySelector("select");
+      for (const option of which.options)
+        option.disabled = option.value !== which.value && !free.includes(Number(option.value));
+    }
   },
 
   read() {

@@ -42,11 +42,7 @@ const CLASS_COLOURS = [
   [240, 2, 127],
 ];
 const classColour = (index) => CLASS_COLOURS[index] || [120, 124, 128]; // grey: no label
-const depthColour = (level) => {
-  const place = (1 - level / 255) * (VIRIDIS.length - 1);
-  const low = Math.min(Math.floor(place), VIRIDIS.length - 2);
-  return VIRIDIS[low].map((value, c) => value + (place - low) * (VIRIDIS[low + 1][c] - value));
-};
+const depthColour = (level) => viridis(1 - level / 255);
 
 /** Upright bars from a common zero, with ticks where they should be. */
 function bars(values, { targets = null, extent = [], label, height = 44 }) {

@@ -83,8 +83,7 @@ const space = {
       const light = Math.abs(0.35 * normal[0] + 0.5 * normal[1] + 0.79 * normal[2]) / length;
       return { face, light, depth: face.reduce((sum, k) => sum + placed[k].at[2], 0) };
     });
-    if (showing("rays") && DATA.convention !== "weights" && domains.every(([low]) => low <= 0))
-      for (const row of spread(state.front.values, 40)) layer.append(this.line([0, 0, 0], row, at, "ray"));
+    if (showing("rays")) for (const ray of spread(state.front.rays, 40)) this.rayLine(layer, ray, domains, at, "ray");
     const now = svg("g", { class: currentFrame() ? "faded" : "" });
     for (const { face, light } of shaded.sort((a, b) => a.depth - b.depth)) {
       const facet = svg("path", { class: "facet", d: `${path(face.map((k) => placed[k].at))}Z` });
@@ -102,9 +101,15 @@ const space = {
     if (frame) for (const row of frame.losses) layer.append(dot(...at(row).slice(0, 2), 3, "then"));
   },
 
-  line(from, to, at, kind) {
-    const [[x1, y1], [x2, y2]] = [at(from), at(to)];
-    return svg("line", { class: kind, x1, y1, x2, y2 });
+  /** From the origin to where the ray leaves the box. */
+  rayLine(layer, ray, domains, at, kind) {
+    if (DATA.convention === "weights" || domains.some(([low]) => low > 0)) return;
+    const [a, b, c] = ray;
+    const along = DATA.convention === "inverse" ? [b * c, a * c, a * b] : ray; // 1 / r is parallel to these products
+    const reach = Math.min(...along.map((part, j) => (part > 0 ? domains[j][1] / part : Infinity)));
+    if (reach === Infinity) return; // a corner, where two products of the ray ask for nothing
+    const [[x1, y1], [x2, y2]] = [at([0, 0, 0]), at(along.map((part) => part * reach))];
+    layer.append(svg("line", { class: kind, x1, y1, x2, y2 }));
   },
 
   /** The three walls behind the front, with their grid. */
@@ -157,8 +162,7 @@ const space = {
 
   mark(layer, box) {
     const { domains, at } = this.projection(box);
-    if (DATA.convention !== "weights" && domains.every(([low]) => low <= 0))
-      layer.append(this.line([0, 0, 0], state.values, at, "ray now"));
+    this.rayLine(layer, state.ray, domains, at, "ray now");
     state.pins.forEach((pin, k) => layer.append(badge(...at(pin.values).slice(0, 2), pinName(k))));
     layer.append(here(...at(state.values).slice(0, 2)));
   },
