@@ -25,12 +25,19 @@ def layer(path: Path) -> str:
 
 def imported_layers(path: Path) -> set[str]:
     """Layers that a file imports at module level."""
-    found = set()
-    for node in ast.parse(path.read_text()).body:
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("hyperfront"):
-            parts = node.module.split(".")
-            found |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
-    return {name for name in found if name in ORDER}
+    found, nodes = set(), [ast.parse(path.read_text())]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue  # what is imported there is imported when it is needed
+        nodes += ast.iter_child_nodes(node)
+        if isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path}: a relative import"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    parts = (name.split(".") for name in found if name.startswith("hyperfront."))
+    return {place for _, place, *_ in parts if place in ORDER}
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))

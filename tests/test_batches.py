@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader, IterableDataset, SubsetRandomSampler, TensorDataset
 
+import hyperfront as hf
 from hyperfront.batches import arguments, map_tensors, row_range, rows, split, take, tensors
 from hyperfront.errors import ProblemError
 from hyperfront.measures import Gathered, Mean, SetLoss, as_measure
@@ -323,6 +324,20 @@ def test_a_stream_without_a_length_is_refused_with_a_reason():
 def test_splits_that_could_be_misread_are_refused(data, message):
     with pytest.raises(ProblemError, match=message):
         as_source(data)
+
+
+def test_an_error_in_a_function_that_loads_splits_is_not_mistaken_for_a_split_that_is_missing():
+    measures = {"one": lambda output, batch: output.mean(), "two": lambda output, batch: output.std()}
+
+    def loads(**splits):
+        return hf.supervised(lambda: splits["train"] and splits, losses=measures)
+
+    x = (torch.zeros(4, 1),)
+    assert "val" in loads(train=x).sources  # nothing is loaded to say so
+    with pytest.raises(ProblemError, match="lack a split"):
+        _ = loads(train=x, val=x).test
+    with pytest.raises(ProblemError, match=r"(?s)cannot be loaded.*KeyError\('train'\)"):
+        _ = loads(val=x).val
 
 
 def test_texts_are_not_silently_kept_whole_when_a_batch_is_split_among_rays():

@@ -73,6 +73,16 @@ def test_the_start_is_the_mean_of_the_first_steps() -> None:
     assert torch.allclose(slope, torch.tensor([0.25, 0.5]))
 
 
+def test_a_loss_that_starts_at_zero_is_waited_for_and_one_that_stays_there_is_an_error() -> None:
+    rays = torch.full((1, 2), 0.5)
+    normalise = NormaliseByStart(steps=2)
+    assert normalise(torch.tensor([[4.0, 0.0]]), rays)[1].tolist() == [0.25, 1.0]
+    assert normalise(torch.tensor([[4.0, 1.0]]), rays)[1].tolist() == [0.25, 2.0]
+    for start in (0.0, -2.0):
+        with pytest.raises(HyperfrontError, match="zero or negative at the start"):
+            NormaliseByStart()(torch.tensor([[4.0, start]]), rays)
+
+
 def test_the_average_is_each_ray_s_own_and_unbiased() -> None:
     rays = torch.tensor([[0.2, 0.8], [0.5, 0.5], [0.8, 0.2]])
     average, seen = Average(rays.tolist(), decay=0.8), {0: [], 1: [], 2: []}

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+import hyperfront as hf
 from hyperfront.errors import CheckpointError
 from hyperfront.experiments import Result, summarise
 from hyperfront.experiments.result import load_folder
@@ -33,6 +34,13 @@ def result(seed: int, losses: list[list[float]], solver: str = "epo") -> Result:
 
 ON_RAYS = [[0.2, 0.8], [0.5, 0.5]]
 OFF_RAYS = [[0.5, 0.5], [0.8, 0.21]]
+
+
+def test_results_at_other_rays_have_a_row_of_their_own():
+    first = result(0, ON_RAYS)
+    others = [replace(first, rays=rays) for rays in (hf.rays(2, m=2).tolist(), [[0.4, 0.6], [0.6, 0.4]])]
+    rays = {dict(zip(COLUMNS, row))["rays"] for row in summarise([first, *others])}
+    assert len(rays) == 3 and "2" in rays
 
 
 def test_a_row_is_the_mean_and_spread_over_seeds_and_the_best_score_over_rays():

@@ -380,6 +380,14 @@ def test_the_page_is_one_text_that_names_no_other_address(served):
     assert "{{" not in text
 
 
+def test_a_page_that_was_closed_can_be_opened_again(fonseca):
+    exploration = hf.explore(fonseca)
+    for _ in range(2):
+        with urllib.request.urlopen(exploration.url) as answer:
+            assert answer.status == 200
+        exploration.close()
+
+
 def test_a_taken_port_is_left_to_who_has_it(served):
     port = urllib.parse.urlparse(served.url).port
     other = served.serve(port=port)

@@ -222,6 +222,38 @@ def test_several_limits_hold_together(chromium, explorations):
         assert found[2] <= losses[:, 2].quantile(0.6) + 1e-3
 
 
+def test_a_column_has_one_limit(chromium, explorations):
+    with opened(chromium, explorations[2].url) as page:
+        another = page.get_by_role("button", name="Another limit")
+        columns = page.evaluate("COLUMNS.length")
+        for _ in range(columns - 1):
+            assert another.is_enabled()
+            another.click()
+        assert another.is_disabled()
+        assert sorted(page.evaluate("limits.read().map((limit) => limit.column)")) == list(range(columns))
+        assert page.locator(".limit-row:first-child option:enabled").count() == 1 + 2  # its own, and two signs
+        page.get_by_role("button", name="Remove this limit").first.click()
+        assert another.is_enabled()
+
+
+def test_rays_in_space_are_where_the_model_was_asked_to_go(chromium, explorations):
+    """In the convention inverse all ``r_j l_j`` are equal along the line, whatever the model made of it."""
+    with opened(chromium, explorations[3].url) as page:
+        page.evaluate("goTo([0.5, 0.3, 0.2])")
+        page.wait_for_timeout(100)
+        drawn = page.evaluate(
+            """() => {
+                const line = document.querySelector(".ray.now");
+                const { domains, at } = VIEWS[state.view].projection(frontView.box());
+                const inverse = state.ray.map((part) => 1 / part);
+                const reach = Math.min(...inverse.map((part, j) => domains[j][1] / part));
+                const end = at(inverse.map((part) => part * reach));
+                return [end[0] - line.x2.baseVal.value, end[1] - line.y2.baseVal.value];
+            }"""
+        )
+        assert drawn == pytest.approx([0, 0], abs=0.01)
+
+
 # ---- pins, links, files ----------------------------------------------------------------------------------------------
 
 

@@ -17,7 +17,7 @@ from hyperfront.kernels import conv_relu_pool as conv_module
 from hyperfront.kernels import layers
 from hyperfront.kernels.conv_relu_pool import reference
 from hyperfront.kernels.outer import outer_gradients
-from hyperfront.solvers import EPO, LS, PMTL, Status
+from hyperfront.solvers import EPO, LS, PMTL, Status, linprog
 from hyperfront.solvers import epo as epo_module
 from hyperfront.solvers import pmtl as pmtl_module
 from hyperfront.training import adam as adam_module
@@ -29,6 +29,7 @@ from tests.test_solvers import KINDS, floored, instances, judge
 pytest.importorskip("triton")
 
 from hyperfront.kernels.gpu import conv, hypernet, normalised
+from hyperfront.kernels.gpu import epo as epo_program
 from hyperfront.kernels.gpu.adam import adam_on_gpu
 from hyperfront.kernels.gpu.conv_relu_pool import conv_relu_pool_on_gpu
 from hyperfront.kernels.gpu.cross_entropy import cross_entropy_on_gpu
@@ -579,3 +580,18 @@ def test_the_tally_adds_up_means_and_counts(R: int, m: int) -> None:
         its_counts += status.long().bincount(minlength=5)
     torch.testing.assert_close(sums, expected, atol=1e-12, rtol=0)
     assert torch.equal(counts, its_counts) and t.item() == 9
+
+
+@pytest.mark.parametrize("name", ["RAY_FLOOR", "LOSS_FLOOR", "TIE", "ROUNDING"])
+def test_the_program_has_the_tolerances_of_the_solver(name):
+    assert getattr(epo_program, name).value == getattr(epo_module, name)
+
+
+@pytest.mark.parametrize("name", ["VIOLATED", "ACCEPTED", "PIVOT", "SLACK", "INFEASIBLE"])
+def test_the_program_has_the_tolerances_of_the_linear_programs(name):
+    assert getattr(epo_program, name).value == getattr(linprog, name)
+
+
+@pytest.mark.parametrize("name", ["RELAXED", "MIN_NORM", "FLOORED", "INVALID"])
+def test_the_program_has_the_numbers_of_the_statuses(name):
+    assert getattr(epo_program, name).value == Status[name]

@@ -22,6 +22,8 @@ from torch import nn
 import hyperfront as hf
 from hyperfront import checkpoint, export
 from hyperfront.cli import main
+from hyperfront.errors import CheckpointError
+from hyperfront.problem import Point
 from hyperfront.problems import build
 
 MARK = "executed"
@@ -97,6 +99,15 @@ def test_names_of_factories_in_a_file_are_never_imported(run, tmp_path):
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\nimport hyperfront as hf\nhf.load({str(path)!r})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "unknown problem" in done.stderr and not (tmp_path / MARK).exists()
+
+
+def test_a_problem_of_a_size_that_only_a_file_asks_for_is_never_made(tmp_path):
+    model = build("fonseca", variables=2).model(hidden=4)
+    model.record = {"problem": "fonseca", "arguments": {"variables": 10**8}, "convention": "inverse"}
+    model.save(tmp_path / "huge.safetensors")
+    for read in (hf.load, lambda path: hf.explore(path, target=Point(2))):
+        with pytest.raises(CheckpointError, match="no problem should have"):
+            read(tmp_path / "huge.safetensors")
 
 
 def test_a_loader_is_written_with_literals_whatever_the_checkpoint_says(tmp_path):

@@ -273,6 +273,7 @@ def test_bounds_that_make_no_box_are_refused(bounds):
         ("zdt2", {"variables": 2.5}),
         ("zdt3", {"variables": "3"}),
         ("dtlz2", {"m": 1}),
+        ("dtlz2", {"m": 1001}),
         ("dtlz2", {"distance_variables": 0}),
     ],
 )
