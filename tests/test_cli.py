@@ -15,6 +15,8 @@ import pytest
 import torch
 
 import hyperfront as hf
+from hyperfront.cli.train import _stopped as stopped
+from hyperfront.runs import RunFolder
 from tests.data import DATA, needs_data
 
 
@@ -148,8 +150,35 @@ def test_ctrl_c_says_how_to_continue_and_the_command_it_names_works(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("typed", "command"),
+    [
+        (["train", "zdt2"], "train zdt2 --out run --resume"),
+        (["train", "zdt2", "--out=run", "--resume"], "train zdt2 --out=run --resume"),
+        (["demo"], "train zdt2 --out run --resume"),
+    ],
+)
+def test_the_command_to_continue_with_is_one_of_train(tmp_path, monkeypatch, typed, command):
+    monkeypatch.setattr(sys, "argv", ["hyperfront", *typed])
+    monkeypatch.chdir(tmp_path)
+    folder = RunFolder(Path("run"))
+    assert stopped("", "zdt2", folder) == "stopped before the first step; nothing was saved"
+    folder.create({}, {})
+    assert stopped("stopped in epoch 2. Continue with fit", "zdt2", folder).splitlines() == [
+        "stopped in epoch 2.",
+        f"Continue with: hyperfront {command}",
+    ]
+
+
+def test_a_new_run_where_there_is_none_to_resume_says_so(tmp_path):
+    words = ["train", "zdt2", "--epochs", "1", "--out", "new", "--resume"]
+    assert "nothing to resume in new" in hyperfront(*words, folder=tmp_path)
+    assert "nothing to resume" not in hyperfront(*words, folder=tmp_path)
+
+
+@pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["train", "zdt2", "--dry-run", "--epochs", "-3"], "epochs is not a positive number"),
         (["trian"], "Did you mean 'train'"),
         (["train", "fonsecca"], "did you mean 'fonseca'"),
         (["train", "zdt2", "--solver", "epoo"], "did you mean 'epo'"),

@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 
 import hyperfront as hf
+from tests.command import hyperfront as in_this_process
 from tests.data import DATA, needs_data
 from tests.test_cli import hyperfront
 
@@ -104,6 +105,27 @@ def test_make_demo_is_the_demo_and_make_test_the_whole_suite():
     assert dry["demo"].stdout.rstrip().endswith("hyperfront demo")
     assert dry["test"].stdout.rstrip().endswith("python -m pytest --numprocesses auto --dist loadfile")
     assert "make test" in (ROOT / ".ci" / "run").read_text()
+
+
+def tables(text: str) -> list[dict[str, str]]:
+    """The rows of all Markdown tables, by column."""
+    rows, columns = [], None
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else None
+        if cells and columns and not set(cells[0]) <= set("-: "):
+            rows.append(dict(zip(columns, cells, strict=True)))
+        columns = columns or cells if cells else None
+    return rows
+
+
+def test_the_results_in_the_docs_are_those_of_the_files():
+    shown = [
+        row for row in tables((ROOT / "docs" / "problems.md").read_text()) if {"problem", "method", "HV"} <= set(row)
+    ]
+    known = tables(in_this_process("results", str(ROOT / "results"), "--markdown", folder=ROOT))
+    assert len(shown) > 50
+    stale = [row for row in shown if not any(row.items() <= other.items() for other in known)]
+    assert not stale
 
 
 def test_what_the_readme_points_to_exists():

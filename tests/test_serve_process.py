@@ -128,6 +128,15 @@ def test_several_workers_answer_and_count_together(run):
     assert not [worker for worker in workers if Path(f"/proc/{worker}").exists()]
 
 
+def test_a_port_that_is_taken_is_said_before_an_address_is(run, monkeypatch, capsys):
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(SystemExit):
+        main(["serve", str(run), "--target", "tests.test_serve_process:net", "--port", str(other.getsockname()[1])])
+    printed = capsys.readouterr()
+    assert "cannot listen" in printed.err and "another --port" in printed.err
+    assert "starting" not in printed.out + printed.err
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

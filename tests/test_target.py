@@ -151,6 +151,15 @@ def test_the_model_moves_and_counts_only_what_it_trains():
 
 
 class TestBatchNorm:
+    def test_one_batch_is_one_batch_and_a_loader_s_pairs_are_refused(self):
+        model, x = hf.wrap(nn.BatchNorm1d(3), ["a", "b"], hidden=4), torch.randn(8, 3)
+        model.calibrate(x)
+        found = model.target.statistics.clone()
+        model.calibrate([x])
+        assert torch.equal(model.target.statistics, found)
+        with pytest.raises(hf.HyperfrontError, match="x for x, "):
+            model.calibrate([[x, x]])
+
     def test_calibrated_statistics_are_those_of_the_batch_at_a_grid_ray(self):
         model, x = wrapped("conv net with BatchNorm")
         ray = torch.tensor([[0.25, 0.75]])  # a point of the grid with 16 partitions

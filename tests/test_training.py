@@ -21,7 +21,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import hyperfront as hf
 from hyperfront import checkpoint, metrics
-from hyperfront.errors import CheckpointError, LossError
+from hyperfront.errors import CheckpointError, LossError, ProblemError
 from hyperfront.problems import build
 from hyperfront.solvers import Average, Clip, NormaliseByStart, Status
 from tests import runs
@@ -536,6 +536,22 @@ def test_a_validation_that_says_nothing_is_an_error_at_once(tmp_path, where):
             callbacks=[],
         )
     assert not (tmp_path / "run").exists()  # free for the next attempt
+
+
+def test_a_single_row_for_batchnorm_is_an_error_that_says_what_to_do():
+    model = hf.wrap(runs.Net(), ["sum", "product"], hidden=4)
+    with pytest.raises(ProblemError, match=r"(?s)a single row.*share_batch=True"):
+        hf.fit(model, runs.problem(), epochs=1, batch_size=4, rays_per_step=4, callbacks=[])
+
+
+def test_a_run_with_a_loader_keeps_the_batch_size_that_the_loader_has(tmp_path):
+    problem = runs.problem()
+    loader = DataLoader(TensorDataset(*problem.train.source.data), batch_size=32)
+    for name, data in (("loader", loader), ("list", list(loader))):
+        own = hf.supervised(data, problem.val.source.data, losses=problem.measures, reference=(10, 10))
+        model = hf.wrap(runs.Net(), ["sum", "product"], hidden=4)
+        run = hf.fit(model, own, epochs=1, out=tmp_path / name, callbacks=[])
+        assert run.folder.read_config()["batch_size"] == (32 if name == "loader" else None)
 
 
 def test_a_problem_whose_identity_holds_tuples_can_be_resumed(tmp_path):

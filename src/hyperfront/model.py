@@ -95,9 +95,17 @@ class ParetoModel(nn.Module):
         with torch.no_grad():
             return self.target.plain(self.hypernet(rays)[0], rays[0])
 
-    def calibrate(self, inputs: Iterable[Batch]) -> None:
-        """Estimate BatchNorm statistics for all rays from batches of training inputs (``fit`` does it for you)."""
-        moved = (to_device(x, self.device) for x in inputs)
+    def calibrate(self, inputs: Tensor | dict[str, Tensor] | Iterable[Batch]) -> None:
+        """Estimate BatchNorm statistics for all rays from training inputs, one batch or several (``fit`` does it for
+        you)."""
+        batches = [inputs] if isinstance(inputs, Tensor | dict) else list(inputs)
+        if any(isinstance(x, list) for x in batches):
+            raise HyperfrontError(
+                "calibrate takes what the module takes",
+                got="batches that are lists, as a DataLoader makes them of inputs and targets",
+                fix="model.calibrate(x for x, *_ in loader)",
+            )
+        moved = (to_device(x, self.device) for x in batches)
         self.target.calibrate(lambda rays: self.hypernet(rays.to(self.device)), self.m, moved)
 
     def summary(self) -> str:
@@ -178,6 +186,13 @@ def wrap(
     >>> model(torch.zeros(5, 3), rays=[[0.5, 0.5], [0.9, 0.1]]).shape
     torch.Size([2, 5, 1])
     """
+    if not isinstance(module, nn.Module):
+        made = isinstance(module, type) and issubclass(module, nn.Module)
+        raise TargetError(
+            "only a module can be wrapped",
+            got=f"the class {module.__name__}" if made else type(module).__name__,
+            fix=f"{module.__name__}(...), an instance of it" if made else "put it into an nn.Module",
+        )
     objectives = check_objectives(objectives)
     m, plan = len(objectives), None
     if isinstance(hypernet, str):

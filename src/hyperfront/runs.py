@@ -62,9 +62,8 @@ class RunFolder:
         """The checkpoint asked for; by default the best, or the last where nothing was selected."""
         chosen = self.best if which == "best" or (which is None and self.best.exists()) else self.last
         if not chosen.exists():
-            raise CheckpointError(
-                "the folder holds no checkpoint", got=self.path, expected=chosen.name, fix="check the path of the run"
-            )
+            fix = "the last: nothing was selected in this run" if self.last.exists() else "check the path of the run"
+            raise CheckpointError("the folder holds no such checkpoint", got=self.path, expected=chosen.name, fix=fix)
         return chosen
 
     def tensors(self, which: Literal["best", "last"]) -> dict[str, Tensor]:

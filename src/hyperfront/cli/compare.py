@@ -99,7 +99,9 @@ def compare(
     built = build(problem, data_dir=data_dir, **settings.arguments)
     names = [*dict.fromkeys(check_method(name.strip()) for name in methods.split(",") if name.strip())]
     if seeds < 1 or not names:
-        raise HyperfrontError("nothing to compare", got=f"{seeds} seeds, methods {methods!r}", expected="one at least")
+        raise HyperfrontError(
+            "nothing to compare", got=f"{counted(seeds, 'seed')}, methods {methods!r}", expected="one at least"
+        )
     plan = Plan(
         preset=preset,
         recipe=settings,
@@ -114,6 +116,7 @@ def compare(
         given = {"epochs"} if epochs is not None else set()
         plan = dataclasses.replace(plan, tuned=_tuned(tuned, problem, names, plan, given))
     unusual = {f"{rays}-rays": rays != RAYS, f"{epochs}-epochs": epochs is not None, "tuned": tuned is not None}
+    unusual |= dict.fromkeys([*arguments, *expansion, *budget], True) | {"one-by-one": one_by_one}
     name = "-".join(["compare", problem, preset, *(word for word, given in unusual.items() if given)])
     folder = out or Path("runs") / name
     checkpoint.refuse_unwritable(folder / "table.md", again=True)  # said now, not after the last run

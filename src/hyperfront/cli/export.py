@@ -201,7 +201,7 @@ def _training(run: Path) -> dict[str, Any]:
     ):
         document = checkpoint.read_json(file) if file.exists() else {}
         found = document if isinstance(document, dict) else {}
-        lines |= {key.replace("_", " "): found[key] for key in keys if key in found}
+        lines |= {key.replace("_", " "): found[key] for key in keys if found.get(key) is not None}
     return lines
 
 

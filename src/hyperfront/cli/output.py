@@ -90,7 +90,8 @@ def summary(front: Front, problem: Problem) -> dict[str, str]:
         if problem.truth and front.evaluator:
             dense = front.evaluator(das_dennis(problem.m, {2: 1000, 3: 40}.get(problem.m, 6)))
             whole = metrics.hypervolume(dense.losses, front.reference)
-            lines["hypervolume, learned front"] = f"{whole:.5f} at {len(dense)} rays"
+            part = ": part of the true front was not reached" if whole < 0.9 * problem.truth.hypervolume else ""
+            lines["hypervolume, learned front"] = f"{whole:.5f} at {len(dense)} rays{part}"
             lines["hypervolume, true front"] = f"{problem.truth.hypervolume:.5f} (exact, the whole front)"
     return lines
 
@@ -124,7 +125,7 @@ def list_files(folder: RunFolder) -> None:
         "front.json": "rays, losses and scores",
         "explorer.json": "the dense front of `hyperfront explore`",
         "last.safetensors": "the model and the state of its training",
-        "best.safetensors": "the model at its best validation hypervolume",
+        "best.safetensors": "the model that validation data chose",
         "metrics.jsonl": "one line for each epoch",
         "config.json": "all settings",
         "environment.json": "versions and machine",

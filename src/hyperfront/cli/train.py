@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import itertools
 import shlex
 import sys
@@ -40,6 +41,7 @@ from hyperfront.solvers import Solver
 from hyperfront.solvers.names import make_solver
 from hyperfront.training import Progress, fit
 from hyperfront.training.record import describe
+from hyperfront.training.settings import Settings
 from hyperfront.training.step import Step
 
 _PROBLEMS = "\n".join(
@@ -52,8 +54,8 @@ _SOLVER = (
     "(mgda)."
 )
 _SOLVER_ARGUMENTS = (
-    "Arguments of the solver, such as temperature=0.02 (stch), penalty=5 (pbi), weight=5 (cosmos), cosine=5 (hvmax) or "
-    "tolerance=1e-4 (epo)."
+    "Arguments of the solver, such as temperature=0.02 (stch), penalty=5 (pbi), weight=5 (cosmos, if nothing else is "
+    "said), cosine=5 (hvmax) or tolerance=1e-4 (epo)."
 )
 Real = Annotated[float | None, tyro.conf.arg(metavar="X", help_behavior_hint="(from the preset)")]
 
@@ -106,7 +108,7 @@ def train(
         seed: Seed of everything random.
         out: Run folder; by default a new one below runs/.
         result: Evaluate the test data, once, and write a small file with all that was reached.
-        resume: Continue the run in --out where it stopped.
+        resume: Continue the run in --out where it stopped, or begin it there.
         dry_run: Print settings, sizes and the time to expect, and stop.
     """
     name, made = problem, make_solver(solver, parse(solver_arguments))
@@ -138,6 +140,8 @@ def train(
     model = built.model(**settings.model).to(choose_device(device, built))
     console.print(f"[bold]{name}[/bold]  {entry(name).summary}")
     console.print(model.summary(), style="dim")
+    if resume and not folder.config.exists():
+        console.print(f"nothing to resume in {folder.path}: a new run begins")
     if dry_run:
         _dry_run(settings, model, built, made)
         return
@@ -155,7 +159,7 @@ def train(
             **settings.hypernetwork(made),
         )
     except KeyboardInterrupt as stop:
-        raise KeyboardInterrupt(f"{str(stop).split('. Continue')[0]}.\nContinue with: {_again(name, folder)}") from None
+        raise KeyboardInterrupt(_stopped(str(stop), name, folder)) from None
     seconds = before + time.perf_counter() - start
     report(run, built, seconds=seconds)
     if result is not None:
@@ -166,7 +170,16 @@ def train(
         found = measure(run, built, preset=name_of, solver=solver, seed=seed, settings=known, seconds=seconds)
         found.save(result)
         test = found.fronts["test"]
-        console.print(f"\ntest: hypervolume {test['hypervolume']:.4f}, uniformity {test['uniformity']:.4f}; {result}")
+        reached = f"hypervolume {test['hypervolume']:.4f}, uniformity {test['uniformity']:.4f}"
+        console.print(f"\n{'test: ' if built.has_data else ''}{reached}; {result}")
+
+
+def _stopped(said: str, name: str, folder: RunFolder) -> str:
+    """What ``fit`` said when it was interrupted, if it was in its steps, and how to go on."""
+    if not folder.config.exists():
+        return "stopped before the first step; nothing was saved"
+    where = said.split(". Continue")[0] or f"stopped outside of training; what was trained is in {folder.path}"
+    return f"{where}.\nContinue with: {_again(name, folder)}"
 
 
 def _again(name: str, folder: RunFolder) -> str:
@@ -189,6 +202,9 @@ def report(run: Run, problem: Any, *, seconds: float) -> None:
 
 
 def _dry_run(recipe: Recipe, model: ParetoModel, problem: Problem, solver: Solver) -> None:
+    asked = inspect.signature(fit).bind_partial(**recipe.hypernetwork(solver))
+    asked.apply_defaults()
+    Settings(**{part.name: asked.arguments[part.name] for part in dataclasses.fields(Settings)})  # or its error
     for key, value in dataclasses.asdict(recipe).items():
         console.print(f"  {key:<16}{value}")
     steps = problem.train.source.steps(recipe.batch_size)

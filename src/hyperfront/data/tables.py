@@ -75,7 +75,12 @@ def _rows(path: Path, schema: Schema) -> list[tuple[int, list[str]]]:
         reader = csv.reader(text, delimiter=schema.separator, skipinitialspace=True, strict=True)
         return [(reader.line_num, row) for row in reader if row and not row[0].startswith(schema.comment)]
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
-        raise DataError("a data file cannot be read", got=f"{path}: {error}", expected="a text table") from None
+        raise DataError(
+            "a data file cannot be read",
+            got=f"{path}: {error}",
+            expected="a text table",
+            fix="hyperfront data check, which says if it is the file that was published",
+        ) from None
 
 
 def _difference(found: list[str], expected: list[str]) -> str:

@@ -115,7 +115,8 @@ def _data(model: ParetoModel, graph: Graph | None) -> str:
     name = model.record.get("problem")
     if name is None:
         return "A problem of the user's own: the checkpoint does not describe its data."
-    arguments = ", ".join(f"{key} = {value}" for key, value in dict(model.record.get("arguments") or {}).items())
+    given = dict(model.record.get("arguments") or {})
+    arguments = ", ".join(f"{key} = {value}" for key, value in given.items() if value is not None)
     first = f"Problem {_text(name)}" + (f" with {_text(arguments)}." if arguments else ".")
     if name not in NOTES:
         return f"{first} It has no data: the network is the point itself (`theta`), and its losses are a formula."

@@ -76,7 +76,8 @@ def claims(title: str, results: Sequence[Result]) -> list[Claim]:
     best = max(separate, key=lambda r: r.fronts["test"]["hypervolume"])
     ours = max(small, key=lambda r: r.fronts["val"]["hypervolume"])
     text = f"{title}: a hypernetwork with a tenth of the parameters of separate models has a larger hypervolume"
-    whose = f"{NAME_OF[best.method]} with {best.parameters:,} parameters ({ours.parameters:,} of ours)"
+    chosen = f"{ours.parameters:,} of ours, the best on validation data"
+    whose = f"{NAME_OF[best.method]} with {best.parameters:,} parameters ({chosen})"
     found = [above(text, _volume(ours), _volume(best), whose)]
     few = _volume_at(ours, best.inverse_rays())
     return [*found, above(f"{text}, on the same rays", [few], _volume(best), whose)] if few is not None else found

@@ -86,7 +86,7 @@ def save(figure: Any, path: str | Path) -> Path:
         raise HyperfrontError(
             f"{drawn_by} figures are not written to such files" if written_by else "unknown kind of picture file",
             got=path.name,
-            expected="a name that ends in " + ", ".join(fitting),
+            expected="a name that ends in " + ", ".join(fitting if written_by else back_ends),
             fix=f"draw it with hyperfront.plots.{written_by}" if written_by else path.with_suffix(fitting[0]).name,
         )
     path.parent.mkdir(parents=True, exist_ok=True)

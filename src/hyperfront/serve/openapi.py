@@ -41,7 +41,8 @@ def route(service: Service, which: str, form: str = "") -> dict[str, Any]:
     if which == "infer":
         content["application/octet-stream"] = {"schema": {"type": "string", "format": "binary"}}
     responses: dict[Any, Any] = {200: {"description": "The answer", "content": content}}
-    for status in (*refusals, 401, 429):
+    key = () if which in ("live", "ready") else (401,)
+    for status in (*refusals, *key, 429):
         responses[status] = {"description": REFUSALS[status], "content": {"application/json": {"schema": ERROR}}}
     extra: dict[str, Any] = {"responses": {str(status): response for status, response in responses.items()}}
     if "{name}" in form:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
 import tempfile
 from dataclasses import asdict, dataclass, field
@@ -56,6 +57,17 @@ class Plan:
         )
 
 
+def _refuse_taken(host: str, port: int) -> None:
+    """An error now, rather than one of uvicorn after the address was announced."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        raise HyperfrontError(
+            "the server cannot listen there", got=f"{host}:{port}: {error.strerror}", fix="another --port or --host"
+        ) from None
+
+
 def worker() -> FastAPI:
     """The application of a worker, as its environment describes it."""
     stored: dict[str, Any] = json.loads(os.environ[PLAN])
@@ -75,6 +87,7 @@ def serve(plan: Plan, *, host: str, port: int, workers: int, grace: float) -> No
 
     if workers < 1 or plan.threads < 1:
         raise HyperfrontError("a server needs at least one worker and one thread", got=(workers, plan.threads))
+    _refuse_taken(host, port)
     app = _app(plan)  # here too, so that what is wrong is said once, and before anything listens
     service: Service = app.state.server.service
     url = f"http://{host}:{port}"

@@ -29,6 +29,7 @@ from hyperfront.preferences import Dirichlet, Preferences, layout
 from hyperfront.problem import Problem
 from hyperfront.runs import Run, RunFolder
 from hyperfront.solvers import EPO, Solver, Status
+from hyperfront.sources import LoaderSource
 from hyperfront.training.callbacks import Callback, JsonLines, Progress
 from hyperfront.training.deterministic import only_deterministic
 from hyperfront.training.engines import Engine, make_engine
@@ -79,11 +80,12 @@ def fit(
     ``solver`` is EPO and ``preferences`` Dirichlet(0.2) unless said. ``optimizer`` makes an optimiser from parameters
     (Adam with ``lr`` by default). ``schedule`` is ``"cosine"`` or ``"constant"``, after ``warmup`` steps from 0, or
     makes a scheduler from the optimiser; it is stepped after every step. A batch is split among the rays of a step, or
-    with ``share_batch`` seen by all. ``engine`` says how steps are run (:mod:`hyperfront.training.engines`), with the
-    same numbers: ``"auto"``, ``"eager"``, ``"compiled"`` or ``"graph"``. ``patience`` validations without a better
-    hypervolume end the run. ``criterion`` measures the validation front by something else than its hypervolume, the
-    larger the better. With ``align``, rays are aligned on the validation data at the end (:func:`hyperfront.align`).
-    Where all rays end at the same losses, which can happen to hypernetworks whose units died, a warning says so.
+    with ``share_batch`` seen by all; a loader has a batch size of its own. ``engine`` says how steps are run
+    (:mod:`hyperfront.training.engines`), with the same numbers: ``"auto"``, ``"eager"``, ``"compiled"`` or ``"graph"``.
+    ``patience`` validations without a better hypervolume end the run. ``criterion`` measures the validation front by
+    something else than its hypervolume, the larger the better. With ``align``, rays are aligned on the validation data
+    at the end (:func:`hyperfront.align`). Where all rays end at the same losses, which can happen to hypernetworks
+    whose units died, a warning says so.
 
     With ``deterministic``, runs with the same seed end at the same bytes on the same machine and engine: PyTorch's
     deterministic algorithms are switched on for the run, and an operation that has none is an error. Some are slower.
@@ -143,6 +145,7 @@ def fit(
         "align": align,
         "reference": describe(problem.reference),
         "steps_per_epoch": steps,
+        **({"batch_size": source.batch_size} if isinstance(source := problem.train.source, LoaderSource) else {}),
         "validation_rays": describe(rays),
         **({} if criterion is None else {"criterion": describe(criterion)}),
     }

@@ -36,7 +36,7 @@ class Settings:
         for name in ("epochs", "rays_per_step", "batch_size", "validate_every", "patience"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or value < 1):
-                raise HyperfrontError(f"{name} is not a positive number", got=value, expected="an integer >= 1")
+                raise HyperfrontError(f"{name} is not a positive number", got=repr(value), expected="an integer >= 1")
         if not isinstance(self.seed, int) or min(self.seed, self.warmup) < 0 or not 0 <= self.lr < math.inf:
             raise HyperfrontError(
                 "seed, warm-up and learning rate cannot be negative or infinite",

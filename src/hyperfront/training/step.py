@@ -20,7 +20,7 @@ from torch import Tensor
 
 from hyperfront import batches
 from hyperfront.batches import Batch
-from hyperfront.errors import HyperfrontError, LossError
+from hyperfront.errors import HyperfrontError, LossError, ProblemError
 from hyperfront.hypernets import inner_products
 from hyperfront.kernels import on_gpu
 from hyperfront.model import ParetoModel
@@ -228,7 +228,16 @@ def check(step: Step, rays: Tensor, batch: Batch) -> None:
     model, problem = step.model.train(), step.problem
     batch = batches.split(batch, len(rays)) if step.split else batch
     leaf = model.hypernet(rays).detach().requires_grad_()
-    losses = model.target.map(problem.losses, leaf, rays, batch, split=step.split)
+    try:
+        losses = model.target.map(problem.losses, leaf, rays, batch, split=step.split)
+    except ValueError as error:
+        if "more than 1 value per channel" not in str(error):  # PyTorch's words for it
+            raise
+        raise ProblemError(
+            "BatchNorm cannot normalise a single row",
+            got=f"a batch for {len(rays)} ray(s)",
+            fix="a larger batch_size, fewer rays_per_step, or share_batch=True",
+        ) from None
     check_losses(losses.detach(), problem.objectives, step.solver, where="at the first step")
     for name, blind in _blind(problem, model, leaf, rays, batch, step.split).items():
         if blind:

@@ -5,7 +5,7 @@ const FAVOURS = DATA.convention !== "direction"; // whether a larger entry asks 
 const MEANING = {
   inverse:
     "More of an objective asks for a smaller loss of it: " +
-    "the model goes to the point where ray times loss is the same for all.",
+    "the model is asked for the point where ray times loss is the same for all.",
   weights: "The ray is the weights of the losses: more of an objective asks for a smaller loss of it.",
   direction: "The ray is the direction of the losses: more of an objective allows a larger loss of it.",
 }[DATA.convention];
