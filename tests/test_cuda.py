@@ -19,6 +19,7 @@ from hyperfront.problems.lenet import LeNet
 from hyperfront.problems.shift import Shift
 from hyperfront.solvers import NormaliseByStart
 from hyperfront.solvers.epo import program
+from hyperfront.sources import TensorSource
 from hyperfront.training.adam import Adam
 from tests import runs
 from tests.gpu import exact_products
@@ -155,6 +156,15 @@ def test_a_module_on_a_gpu_can_be_wrapped_there():
     model = hf.wrap(torch.nn.Linear(3, 1).cuda(), ["a", "b"])
     assert model.device.type == "cuda"
     assert model(torch.ones(2, 3), [0.5, 0.5]).is_cuda
+
+
+def test_what_comes_back_from_a_gpu_is_complete_when_it_is_read():
+    held = torch.arange(2**24, dtype=torch.float32).view(-1, 64)
+    source = TensorSource((held,))
+    source.on(torch.device("cuda"))
+    torch.cuda._sleep(10**8)  # copies have to wait for it, and so has who reads them
+    (moved,) = next(source.batches(len(held), torch.device("cpu")))
+    assert torch.equal(moved, held)
 
 
 def test_images_are_moved_alike_on_both_devices_and_without_waiting_for_the_gpu():

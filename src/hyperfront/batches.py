@@ -97,8 +97,8 @@ def take(batch: Batch, index: Tensor) -> Batch:
 
 def to_device(batch: Batch, device: torch.device) -> Batch:
     """The batch there. Nothing waits for copies to a GPU; what comes back from one is complete when it is read."""
-    waits = torch.device(device).type != "cuda"
-    return map_tensors(lambda tensor: tensor.to(device, non_blocking=not waits), batch)
+    at_once = torch.device(device).type == "cuda"
+    return map_tensors(lambda tensor: tensor.to(device, non_blocking=at_once), batch)
 
 
 def named(nest: Any, name: str) -> list[tuple[str, Tensor]]:
