@@ -29,6 +29,7 @@ from tests.command import hyperfront
 from tests.data import DATA, needs_data
 
 METHODS = ["phn-epo", "ls", "epo", "pmtl", "mgda", "cpmtl", "nsga3", "moead", "single"]
+FOLDER = "compare-vlmop2-best-3-rays-2-epochs-steps=2-generations=10-population=20"
 QUICK = ["--epochs", "2", "--budget", "generations=10", "population=20", "--expansion", "steps=2"]
 
 
@@ -69,7 +70,7 @@ def test_one_table_has_a_row_for_every_method(compared):
 
 def test_the_files_hold_what_the_table_says_and_were_asked_for_the_same_points(compared):
     folder, text = compared
-    where = folder / "runs" / "compare-vlmop2-best-3-rays-2-epochs"
+    where = folder / "runs" / FOLDER
     results = {name: Result.load(where / "results" / f"{name}-0.json") for name in METHODS}
     for name, result in results.items():
         assert result.method == name
@@ -90,7 +91,7 @@ def test_what_is_finished_is_not_run_again_and_other_settings_are_refused(compar
     assert again.count("finished before") == 2
     assert rows(again)["epo"] == rows(text)["epo"]
     assert {file: file.stat().st_mtime_ns for file in before} == before
-    words += ["--epochs", "2", "--out", "runs/compare-vlmop2-best-3-rays-2-epochs"]
+    words += ["--epochs", "2", "--out", f"runs/{FOLDER}"]
     other = hyperfront(*words, "--epochs", "3", "--rays", "20", folder=folder, code=2)
     assert "with other settings" in other and "epochs = 3; rays = 20 values, [[" in other
 
@@ -99,7 +100,7 @@ def test_a_second_comparison_adds_to_the_table(compared):
     folder, text = compared
     words = ["compare", "vlmop2", "--rays", "3", "--seeds", "1", *QUICK]
     assert {*rows(hyperfront(*words, "--methods", "phn-epo", folder=folder))} == {*rows(text)}
-    written = (folder / "runs" / "compare-vlmop2-best-3-rays-2-epochs" / "table.md").read_text()
+    written = (folder / "runs" / FOLDER / "table.md").read_text()
     assert all(f"| {name} |" in written for name in METHODS[:-1])
 
 
