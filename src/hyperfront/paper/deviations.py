@@ -129,7 +129,7 @@ DEVIATIONS: dict[str, Deviation] = {
         "models one after the other on a Tesla V100",
         "all rays of a baseline at once, several runs side by side. Times are those of an epoch, the median of the "
         "second to the fifth, alone on the device, times the epochs; one by one, of the first model, times the models; "
-        "of an expansion, of its first steps. Those of evolutionary algorithms are as spent, beside other runs, and "
+        "of an expansion, of a few steps. Those of evolutionary algorithms are as spent, beside other runs, and "
         "those of the CPU differ from one measurement to the next",
         "the same models up to rounding and dropout, in less time",
     ),
