@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,12 @@ class Callback:
 
     def aligned(self, *, turn: int, turns: int) -> None:
         """After each turn (from 1) of the alignment that may follow."""
+
+
+def tell(callbacks: Sequence[Callback], event: str, *args: Any, **kwargs: Any) -> None:
+    """All of them of an event, by the name of its method."""
+    for callback in callbacks:
+        getattr(callback, event)(*args, **kwargs)
 
 
 class Progress(Callback):

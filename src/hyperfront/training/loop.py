@@ -1,44 +1,25 @@
-"""``fit``: the training loop around the step of Algorithm 1. A convenience; everything in it works without it.
-
-Randomness: the rays and the order of the data of epoch ``e``, and nothing else, come from a generator seeded by
-``(seed, e)`` on the CPU, so that a run can be resumed in the middle of an epoch and a GPU sees the same rays. Dropout
-and user code draw from PyTorch's global generator, which is seeded at the start, kept in the checkpoint, and given back
-to the caller as it was.
-"""
+"""The training loop around the step of Algorithm 1: epochs until the end, each with its validation, its checkpoint and
+its record. Ctrl-C saves and says how to go on; what is broken replaces nothing."""
 
 from __future__ import annotations
 
 import math
 import time
-import warnings
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
-from torch import Tensor, nn
-from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LRScheduler
+from torch import Tensor
 
-from hyperfront import alignment, checkpoint
-from hyperfront.errors import CheckpointError, HyperfrontError, LossError, ProblemError
-from hyperfront.front import Front, evaluate
-from hyperfront.model import ParetoModel
-from hyperfront.preferences import Dirichlet, Preferences, layout
-from hyperfront.problem import Problem
-from hyperfront.runs import Run, RunFolder
-from hyperfront.solvers import EPO, Solver, Status
-from hyperfront.sources import LoaderSource
-from hyperfront.training.callbacks import Callback, JsonLines, Progress
-from hyperfront.training.deterministic import only_deterministic
-from hyperfront.training.engines import Engine, make_engine
+from hyperfront import checkpoint
+from hyperfront.errors import LossError, ProblemError
+from hyperfront.front import Front
+from hyperfront.runs import RunFolder
+from hyperfront.solvers import Solver, Status
+from hyperfront.training.callbacks import Callback, tell
+from hyperfront.training.engines import Engine
 from hyperfront.training.epochs import Epochs
 from hyperfront.training.interrupt import ctrl_c
-from hyperfront.training.record import describe, environment, refuse_difference, units
-from hyperfront.training.settings import Settings
 from hyperfront.training.state import Position, TrainingState
-from hyperfront.training.step import Step, check_solver
 from hyperfront.training.validation import calibrate, validate
 
 FALLBACK_SHARE = 0.5
@@ -47,156 +28,7 @@ CHECKPOINTS = 20
 """A checkpoint is due when its last writing has been paid for by this many times as much training."""
 
 
-def fit(
-    model: ParetoModel,
-    problem: Problem,
-    *,
-    solver: Solver | None = None,
-    preferences: Preferences | None = None,
-    epochs: int = 30,
-    rays_per_step: int = 1,
-    batch_size: int = 256,
-    share_batch: bool = False,
-    optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] | None = None,
-    lr: float = 1e-3,
-    schedule: str | Callable[[Optimizer], LRScheduler] = "cosine",
-    warmup: int = 0,
-    seed: int = 0,
-    out: str | Path | None = None,
-    resume: bool = False,
-    device: str | torch.device | None = None,
-    engine: str = "auto",
-    deterministic: bool = False,
-    validate_every: int = 1,
-    validation_rays: int | Tensor | Sequence = 25,
-    patience: int | None = None,
-    align: bool = False,
-    criterion: Callable[[Front], float] | None = None,
-    callbacks: Sequence[Callback] | None = None,
-) -> Run:
-    """Train ``model`` on ``problem``; afterwards it holds the weights with the best validation hypervolume (the last
-    ones where there are no validation data, or no reference point to measure it from).
-
-    ``solver`` is EPO and ``preferences`` Dirichlet(0.2) unless said. ``optimizer`` makes an optimiser from parameters
-    (Adam with ``lr`` by default). ``schedule`` is ``"cosine"`` or ``"constant"``, after ``warmup`` steps from 0, or
-    makes a scheduler from the optimiser; it is stepped after every step. A batch is split among the rays of a step, or
-    with ``share_batch`` seen by all; a loader has a batch size of its own. ``engine`` says how steps are run
-    (:mod:`hyperfront.training.engines`), with the same numbers: ``"auto"``, ``"eager"``, ``"compiled"`` or ``"graph"``.
-    ``patience`` validations without a better hypervolume end the run. ``criterion`` measures the validation front by
-    something else than its hypervolume, the larger the better. With ``align``, rays are aligned on the validation data
-    at the end (:func:`hyperfront.align`). Where all rays end at the same losses, which can happen to hypernetworks
-    whose units died, a warning says so.
-
-    With ``deterministic``, runs with the same seed end at the same bytes on the same machine and engine: PyTorch's
-    deterministic algorithms are switched on for the run, and an operation that has none is an error. Some are slower.
-
-    With ``out``, the folder holds ``config.json`` and ``environment.json`` (before the first step), ``metrics.jsonl``,
-    ``last.safetensors`` and ``best.safetensors``, and at the end ``front.json``; ``resume=True`` goes on there exactly.
-    These two are written on Ctrl-C, at the end, and so often that it takes a twentieth of the time.
-    Problems without data have nothing to select on: their last weights are kept, and there is no ``best``.
-    """
-    settings = Settings(
-        epochs=epochs,
-        rays_per_step=rays_per_step,
-        batch_size=batch_size,
-        share_batch=share_batch,
-        optimizer=optimizer,
-        lr=lr,
-        schedule=schedule,
-        warmup=warmup,
-        seed=seed,
-        deterministic=deterministic,
-        validate_every=validate_every,
-        patience=patience,
-    )
-    solver, preferences = check_solver(solver or EPO()), preferences or Dirichlet()
-    problem.check_model(model)
-    steps = problem.train.source.steps(batch_size)
-    if steps < 1:
-        raise ProblemError("the training data gives no full batch", fix="lower the batch size")
-    if patience is not None and not (problem.has_data and "val" in problem.sources):
-        raise ProblemError("patience waits for a better front on validation data, and there are none")
-    if patience is not None and problem.reference is None and criterion is None:
-        raise ProblemError(
-            "patience waits for a better hypervolume, which needs a reference point",
-            fix="supervised(..., reference=(...)), a number above the losses you would accept for each objective",
-        )
-    if problem.has_data and "val" in problem.sources and problem.reference is None and criterion is None:
-        warnings.warn("without a reference point there is no hypervolume: the last weights are kept", stacklevel=2)
-    if align:  # said now, not after the last epoch
-        alignment.check_convention(solver.convention)
-        problem.split("val")
-    rays = layout(validation_rays, model.m, model.objectives)
-    model.to(device or model.device)
-    model.alignment = model.alignment[:0]  # one of other weights says nothing of those to come
-    model.record = {
-        **describe(problem.identity or {}),
-        "solver": type(solver).__name__,
-        "convention": solver.convention,
-        "units": units(problem),
-        "seed": seed,
-    }
-
-    config = {
-        **model.document(),
-        **{key: value for key, value in describe(settings).items() if key != "name"},
-        "solver": describe(solver),
-        "preferences": describe(preferences),
-        "align": align,
-        "reference": describe(problem.reference),
-        "steps_per_epoch": steps,
-        **({"batch_size": source.batch_size} if isinstance(source := problem.train.source, LoaderSource) else {}),
-        "validation_rays": describe(rays),
-        **({} if criterion is None else {"criterion": describe(criterion)}),
-    }
-    folder = RunFolder(Path(out)) if out is not None else None
-    if folder and folder.config.exists():
-        _check_resume(folder, config, resume)
-    callbacks = [Progress()] if callbacks is None else list(callbacks)
-    callbacks = [JsonLines(folder.metrics), *callbacks] if folder else callbacks
-
-    generators = [model.device] if model.device.type == "cuda" else []
-    with only_deterministic(deterministic), torch.random.fork_rng(devices=generators):
-        torch.manual_seed(seed)
-        made = settings.make_optimizer(model.parameters())
-        step = Step(model, problem, solver, share_batch=share_batch)
-        state = TrainingState(model, step, made, settings.make_schedule(made, epochs * steps))
-        if folder and resume and folder.last.exists():
-            state.load(folder.last)
-        train = Epochs(state, problem, preferences, settings)
-        if state.position.epoch == state.position.step == 0:
-            train.try_out()
-        if folder and not folder.config.exists():
-            folder.create(config, environment(model.device))
-        best = _best_so_far(folder, state)
-        try:
-            history = _train(train, make_engine(engine, train), folder, callbacks, rays, criterion, best)
-        except HyperfrontError:
-            if folder:
-                folder.discard()
-            raise
-        if best:
-            model.load_state_dict(best)
-        model.eval()
-        if align and criterion is None and state.position.best == 0:
-            warnings.warn("no point of the validation front is below the reference: rays are not aligned", stacklevel=2)
-        elif align:
-            alignment.align(model, problem.val, batch_size=batch_size, turned=partial(_each, callbacks, "aligned"))
-            if folder:
-                model.save(folder.best)
-        front = evaluate(model, problem.val, rays, batch_size=batch_size) if "val" in problem.sources else None
-    if front and len(rays) > 1 and (front.losses == front.losses[0]).all():
-        warnings.warn(
-            f"all {len(rays)} rays have the same validation losses: the hypernetwork came to ignore its ray; try "
-            "inputs of unit size, a larger hidden dimension, or a lower learning rate",
-            stacklevel=2,
-        )
-    if folder and front:
-        front.save(folder.front)
-    return Run(model=model, front=front, history=history, folder=folder)
-
-
-def _train(
+def train_to_the_end(
     train: Epochs,
     engine: Engine,
     folder: RunFolder | None,
@@ -227,10 +59,10 @@ def _train(
     with ctrl_c() as request:
 
         def goes_on() -> bool:
-            _each(callbacks, "stepped")
+            tell(callbacks, "stepped")
             return not request.made
 
-        _each(callbacks, "started", epochs=settings.epochs, steps=steps, epoch=position.epoch, step=position.step)
+        tell(callbacks, "started", epochs=settings.epochs, steps=steps, epoch=position.epoch, step=position.step)
         try:
             while not done():
                 start = time.perf_counter()
@@ -251,7 +83,7 @@ def _train(
                 elif epoch == settings.epochs:
                     calibrate(model, problem, settings.batch_size)
                 history.append(record)
-                _each(callbacks, "epoch_ended", record)
+                tell(callbacks, "epoch_ended", record)
                 now = time.perf_counter()
                 if folder and (done() or now - saved >= CHECKPOINTS * cost):
                     write(folder)
@@ -260,7 +92,7 @@ def _train(
                 if request.made and not done():
                     raise KeyboardInterrupt(_stopped(state, folder, write))
         finally:
-            _each(callbacks, "finished")
+            tell(callbacks, "finished")
     return history
 
 
@@ -330,28 +162,3 @@ def _stopped(state: TrainingState, folder: RunFolder | None, write: Callable[[Ru
         write(folder)
         return f"{where}; saved to {folder.path}. Continue with fit(..., out={str(folder.path)!r}, resume=True)"
     return f"{where}; a loader cannot resume inside an epoch: resume=True continues from the last epoch saved"
-
-
-def _best_so_far(folder: RunFolder | None, state: TrainingState) -> dict[str, Tensor]:
-    if folder is None or state.position.best is None or not folder.best.exists():
-        return {}
-    return {name: tensor.to(state.model.device) for name, tensor in folder.tensors("best").items()}
-
-
-def _check_resume(folder: RunFolder, config: dict[str, Any], resume: bool) -> None:
-    """A folder with a run is only touched to resume it, with the same configuration."""
-    if not resume:
-        raise CheckpointError(
-            "the folder already holds a run", got=folder.path, fix="resume=True, or another folder for out="
-        )
-    refuse_difference(
-        folder.read_config(),
-        config,
-        what="the run in this folder has another configuration",
-        fix="resume with the same settings, or start a new run in another folder",
-    )
-
-
-def _each(callbacks: Sequence[Callback], event: str, *args: Any, **kwargs: Any) -> None:
-    for callback in callbacks:
-        getattr(callback, event)(*args, **kwargs)
