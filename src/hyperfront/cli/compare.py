@@ -26,12 +26,13 @@ from hyperfront.cli.arguments import (
     parse,
     set_tf32,
 )
-from hyperfront.cli.output import as_markdown, console, counted, show_table
+from hyperfront.cli.output import console, counted, show_table
 from hyperfront.errors import CheckpointError, HyperfrontError, unknown_name
 from hyperfront.experiments.compare import beside, table, times_one_by_one
 from hyperfront.experiments.compare import compare as run_all
 from hyperfront.experiments.methods import EVOLUTIONARY, NAMES, ONE_PER_RAY, Plan, check_method, family, trained_as
 from hyperfront.experiments.result import Result
+from hyperfront.experiments.table import as_markdown
 from hyperfront.experiments.tune import Tuned
 from hyperfront.preferences import rays as laid_out
 from hyperfront.problem import Problem

@@ -41,11 +41,6 @@ def counted(number: int, word: str) -> str:
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
-def as_markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """The same table for a document."""
-    return "\n".join("| " + " | ".join(row) + " |" for row in [columns, ["---"] * len(columns), *rows])
-
-
 def show_front(front: Front, problem: Problem) -> None:
     """One row for each ray: ray, losses, scores, distance to the true front and to the ray; then the summary."""
     by_direction = front.convention == "direction"

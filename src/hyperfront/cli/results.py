@@ -7,10 +7,10 @@ from typing import Annotated
 
 import tyro
 
-from hyperfront.cli.output import as_markdown, console, show_table
+from hyperfront.cli.output import console, show_table
 from hyperfront.errors import HyperfrontError
 from hyperfront.experiments.result import load_folder
-from hyperfront.experiments.table import COLUMNS, summarise, without_scores
+from hyperfront.experiments.table import COLUMNS, as_markdown, summarise, without_scores
 
 
 def results(

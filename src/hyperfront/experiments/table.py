@@ -144,6 +144,17 @@ def _controllability(result: Result, pool: Tensor) -> float | None:
     return metrics.controllability(result.losses(), result.inverse_rays(), pool).mean().item()
 
 
+def as_markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table for a document.
+
+    >>> print(as_markdown(["method", "HV"], [["ls", "0.3"]]))
+    | method | HV |
+    | --- | --- |
+    | ls | 0.3 |
+    """
+    return "\n".join("| " + " | ".join(row) + " |" for row in [columns, ["---"] * len(columns), *rows])
+
+
 def spread(values: Sequence[float | None], digits: int = 3) -> str:
     """Mean and standard deviation, or a dash where there are no values."""
     known = [value for value in values if value is not None]

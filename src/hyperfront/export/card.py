@@ -9,6 +9,7 @@ import torch
 
 from hyperfront import metrics
 from hyperfront.data.registry import dataset
+from hyperfront.experiments.table import as_markdown
 from hyperfront.export.graph import RAY, Graph
 from hyperfront.export.int8 import Int8Linear
 from hyperfront.export.notes import NOTES
@@ -218,9 +219,8 @@ def _bullets(lines: Iterable[str]) -> str:
 
 
 def _table(header: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
-    header, rows = list(header), list(rows)
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) if rows else ""
+    rows = list(rows)
+    return as_markdown(list(header), rows) if rows else ""
 
 
 def _range(ends: Sequence[Any]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from hyperfront.experiments.table import spread
+from hyperfront.experiments.table import as_markdown, spread
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,7 @@ class Table:
     rows: Sequence[tuple[str, ...]]
 
     def markdown(self) -> str:
-        lines = [self.columns, tuple("---" for _ in self.columns), *self.rows]
-        return "\n".join([f"**{self.title}**", "", *("| " + " | ".join(line) + " |" for line in lines)])
+        return f"**{self.title}**\n\n{as_markdown(self.columns, self.rows)}"
 
 
 @dataclass(frozen=True)
