@@ -310,6 +310,12 @@ def test_an_int8_front_is_a_quarter_of_the_size_and_close(tmp_path):
 # ---- the card --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("batchnorm", "words"), [("grid", "a grid of rays"), ("batch", "what else is in it")])
+def test_the_card_says_what_batchnorm_looks_at(batchnorm, words):
+    model = hf.wrap(ConvNet(), ["a", "b"], hidden=4, batchnorm=batchnorm)
+    assert words in export.card(model, None, files={})
+
+
 def test_a_card_of_hostile_names_holds_no_table_link_or_html_of_theirs():
     names = ["a | b", "<script>x</script>"]
     torch.manual_seed(0)

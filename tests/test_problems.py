@@ -283,6 +283,11 @@ def test_arguments_that_make_no_problem_are_refused(name, arguments):
         build(name, **arguments)
 
 
+@pytest.mark.parametrize("m", [400, 1000])
+def test_with_many_objectives_the_ball_has_no_volume_beside_the_cube(m):
+    assert build("dtlz2", m=m).truth.hypervolume == pytest.approx(1.1**m)
+
+
 def test_unknown_problems_and_arguments_are_named():
     with pytest.raises(HyperfrontError, match="did you mean 'fonseca'"):
         build("Fonsecca")

@@ -10,6 +10,7 @@ from torch import nn
 from torch.func import functional_call
 
 import hyperfront as hf
+from hyperfront.assemblies import Replace
 from hyperfront.batches import map_tensors, row_range, tensors
 from hyperfront.errors import TargetError
 from tests.modules import CASES, ConvNet, TiedTransformer, TwoInputs, mlp
@@ -329,3 +330,15 @@ def test_paired_needs_a_ray_for_each_row():
     model, x = wrapped("mlp")
     with pytest.raises(hf.HyperfrontError, match="3 rays, 6 rows"):
         model(x, RAYS, paired=True)
+
+
+@pytest.mark.parametrize(("thing", "fix"), [(nn.ReLU, r"ReLU\(...\), an instance"), (torch.relu, "into an nn.Module")])
+def test_what_is_no_module_is_refused(thing, fix):
+    with pytest.raises(TargetError, match=f"(?s)only a module.*{fix}"):
+        hf.wrap(thing, ["a", "b"])
+
+
+@pytest.mark.parametrize("name", ["low_rank", "filmm"])
+def test_a_name_that_is_no_hypernetwork_for_an_assembly_of_one_s_own_is_refused(name):
+    with pytest.raises(hf.HyperfrontError, match="assembly of your own"):
+        hf.wrap(nn.Linear(2, 1), ["a", "b"], hypernet=name, assembly=Replace)

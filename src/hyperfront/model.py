@@ -99,14 +99,17 @@ class ParetoModel(nn.Module):
         """Estimate BatchNorm statistics for all rays from training inputs, one batch or several (``fit`` does it for
         you)."""
         batches = [inputs] if isinstance(inputs, Tensor | dict) else list(inputs)
-        if any(isinstance(x, list) for x in batches):
+        moved = (to_device(x, self.device) for x in batches)
+        try:
+            self.target.calibrate(lambda rays: self.hypernet(rays.to(self.device)), self.m, moved)
+        except (TypeError, AttributeError) as error:
+            if not any(isinstance(x, list) for x in batches):
+                raise
             raise HyperfrontError(
                 "calibrate takes what the module takes",
                 got="batches that are lists, as a DataLoader makes them of inputs and targets",
                 fix="model.calibrate(x for x, *_ in loader)",
-            )
-        moved = (to_device(x, self.device) for x in batches)
-        self.target.calibrate(lambda rays: self.hypernet(rays.to(self.device)), self.m, moved)
+            ) from error
 
     def summary(self) -> str:
         """What is generated, what is trained directly, and how large it all is."""

@@ -51,7 +51,7 @@ class Normalise(LossTransform):
 class NormaliseByStart(LossTransform):
     """``l'_j = l_j / l0_j`` with ``l0`` the mean loss over the rays of the first ``steps`` steps, which it remembers.
 
-    Of a loss that has been 0 so far it makes nothing else; one that still is after these steps, or below, is an error.
+    A loss whose mean is still 0 stays as it is; one that is 0 or below after these steps is an error.
 
     >>> normalise = NormaliseByStart()
     >>> normalise(torch.tensor([[1.0, 4.0], [3.0, 4.0]]), torch.ones(2, 2))[1]
