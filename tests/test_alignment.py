@@ -179,3 +179,11 @@ def test_exported_networks_are_the_aligned_ones(trained, tmp_path):
     torch.testing.assert_close(net(x).detach(), expected)
     traced = torch.export.load(export.pt2(model, tmp_path / "front.pt2", like=x)).module()
     torch.testing.assert_close(traced(torch.tensor(ray), x).detach(), expected)
+
+
+def test_a_loss_that_is_zero_asks_for_no_infinite_change_of_its_rays():
+    x = torch.randn(8, 2)
+    problem = hf.supervised((x,), (x,), losses={"a": lambda o, b: 0 * o.mean(), "b": lambda o, b: o.square().mean()})
+    model, seen = hf.wrap(nn.Linear(2, 1), ["a", "b"]), []
+    hf.align(model, problem.val, turned=lambda turn, turns: seen.append(model.alignment))
+    assert torch.stack([*seen, model.alignment]).isfinite().all()

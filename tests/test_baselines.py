@@ -12,7 +12,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import hyperfront as hf
-from hyperfront import metrics, preferences
+from hyperfront import batches, metrics, preferences
 from hyperfront.baselines import (
     Budget,
     Expansion,
@@ -484,3 +484,29 @@ def test_single_tasks_keep_the_epoch_with_the_best_ideal_point():
 def test_what_cannot_be_trained_is_named(call, message):
     with pytest.raises(HyperfrontError, match=message):
         call(toys.vlmop2(), Recipe(epochs=1))
+
+
+def test_expansion_along_an_objective_lowers_it():
+    problem, model, theta, _ = quadratics()
+    points = Expansion(steps=2, length=1e-3, tolerance=1e-12).expand(model, problem, theta)
+    for objective, path in enumerate(points[1:].view(problem.m, 2, -1)):
+        losses = [problem.function(point)[objective].item() for point in (theta, *path)]
+        assert losses[0] > losses[1] > losses[2]
+
+
+@pytest.mark.parametrize(("asked", "taken"), [(11, 11), (96, 96), (2048, 96)])
+def test_the_sample_of_rows_is_no_larger_than_the_data(asked, taken):
+    problem = regression()
+    assert batches.rows(Curvature(problem.model(hypernet="separate", rays=RAYS), problem, asked).batch) == taken
+
+
+def test_one_by_one_tells_of_every_epoch_of_every_model_and_leaves_them_at_rest():
+    class Count(hf.Callback):
+        epochs = 0
+
+        def epoch_ended(self, record):
+            self.epochs += 1
+
+    count = Count()
+    run = fit_one_by_one(regression(), RAYS[:2], hf.LS(), SHORT, callbacks=[count])
+    assert count.epochs == 2 * SHORT.epochs == len(run.history) and not run.model.training

@@ -16,7 +16,7 @@ import hyperfront as hf
 from hyperfront.batches import arguments, map_tensors, row_range, rows, split, take, tensors
 from hyperfront.errors import ProblemError
 from hyperfront.measures import Gathered, Mean, SetLoss, as_measure
-from hyperfront.sources import LoaderSource, NoData, TensorSource, as_source
+from hyperfront.sources import LoaderSource, NoData, TensorSource, as_source, as_sources, looking
 
 random_inputs = settings(max_examples=60, deadline=None, derandomize=True)
 CPU = torch.device("cpu")
@@ -345,3 +345,46 @@ def test_texts_are_not_silently_kept_whole_when_a_batch_is_split_among_rays():
     with pytest.raises(ProblemError, match="list of str"):
         split(batch, 2)
     assert split(batch, 1)[1] == ["a", "b", "c", "d"]
+
+
+def test_nests_of_different_lengths_are_not_cut_to_the_shorter():
+    with pytest.raises(ValueError, match="argument 2 is shorter"):
+        map_tensors(torch.add, (torch.zeros(1), torch.zeros(1)), (torch.zeros(1),))
+
+
+@pytest.mark.parametrize("as_split", [tuple, lambda pair: dict(zip("xy", pair)), list])
+def test_one_array_among_tensors_is_refused(as_split):
+    x = torch.zeros(4, 1)
+    for pair in ((x, x.numpy()), (x.numpy(), x)):
+        with pytest.raises(ProblemError, match="holds arrays"):
+            as_source(as_split(pair))
+
+
+def test_who_looks_at_batches_leaves_the_order_of_the_loader_as_it_was():
+    generator, cpu = torch.Generator().manual_seed(0), torch.device("cpu")
+    data = torch.utils.data.TensorDataset(torch.arange(8.0)[:, None])
+    source = as_source(torch.utils.data.DataLoader(data, batch_size=2, shuffle=True, generator=generator))
+    before = generator.get_state(), torch.get_rng_state()
+    with looking(source, cpu):
+        next(source.batches(2, cpu))
+        torch.rand(3)
+    assert torch.equal(generator.get_state(), before[0]) and torch.equal(torch.get_rng_state(), before[1])
+
+
+class Hundreds:
+    """Adds a hundred times its place in the epoch to every row."""
+
+    def draw(self, rows, generator):
+        return torch.arange(rows) * 100.0
+
+    def __call__(self, batch, numbers):
+        return tuple(part + numbers[:, None] for part in batch)
+
+
+def test_training_rows_alone_are_augmented_each_by_its_own_numbers():
+    x, cpu = torch.arange(6.0)[:, None], torch.device("cpu")
+    sources = as_sources({"train": (x,), "val": (x,)}, Hundreds())
+    drawn = torch.cat([batch[0] for batch in sources["train"].epoch(3, torch.Generator().manual_seed(0), cpu, 0)])[:, 0]
+    assert (drawn // 100).tolist() == sorted((drawn % 100).tolist()) == [0, 1, 2, 3, 4, 5]
+    for source in sources.values():  # looked at, nothing is augmented
+        assert [batch[0].tolist() for batch in source.batches(6, cpu)] == [x.tolist()]

@@ -14,7 +14,7 @@ from hyperfront.experiments import Result
 from hyperfront.paper import comparisons, looks, runtime, scaling, toys, unseen
 from hyperfront.paper.comparisons import Measured, Side
 from hyperfront.paper.effects import effects
-from hyperfront.paper.finding import above
+from hyperfront.paper.finding import Claim, Finding, Table, above
 from hyperfront.paper.numbers import Number
 from hyperfront.problems.toys import fonseca, zdt2
 
@@ -251,3 +251,80 @@ def test_effects_have_a_row_for_each_choice_and_say_which_are_missing():
     assert [(row[2], row[5]) for row in relu] == [("without ReLU", "0.500"), ("with ReLU", "0.600")]
     assert finding.numbers["effects"]["relu"].count(" / ") == 2 and "splits" not in finding.numbers["effects"]
     assert any(text.startswith("splits") for text in finding.missing)
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
+def test_what_is_close_with_one_seed_does_not_depend_on_the_unit(unit):
+    verdicts = [above("more", [unit * ours], [unit * 0.8], "LS").verdict for ours in (0.807, 0.809, 0.793, 0.791)]
+    assert verdicts == ["close", "yes", "close", "no"]
+
+
+def test_a_finding_in_words_has_all_that_was_found_and_what_is_missing():
+    devices = [{"device": "cpu"}, {"device": "cpu"}, {"device": "cuda"}]
+    table, claim = Table("HV", ("method", "HV"), [("ls", "0.3")]), Claim("more", True, "3 against 2")
+    found = Finding([table], claims=[claim], missing=["epo"], environments=devices, timed=devices)
+    assert found.markdown().split("\n\n") == [
+        "**HV**", "| method | HV |\n| --- | --- |\n| ls | 0.3 |", "- yes: more: 3 against 2",
+        "- Times are of different devices: cpu, cuda.", "Missing: epo\n",
+    ]  # fmt: skip
+    assert found.document()["environments"] == devices[1:] and not found.empty and not Finding().empty
+    assert Finding(missing=["epo"]).empty and Finding(timed=devices[:2]).markdown() == "\n"
+
+
+def test_times_are_those_of_the_study_that_trains_the_method():
+    assert (SIDE.study_of("phn-epo"), SIDE.study_of("ls")) == ("adult-phn", "adult-10")
+    assert replace(SIDE, baselines=None).study_of("ls") == "adult-phn"
+
+
+def test_the_rows_of_a_budget_are_named_where_there_are_data():
+    settings = {"budget": {"generations": 1000, "population": 100, "rows": 4096}}
+    (toy,), (real,) = (
+        comparisons.spent(result("nsga3", family="evolutionary", settings=settings, problem=problem))
+        for problem in ("fonseca", "adult")
+    )
+    assert "1,000 generations of 100 individuals" in toy and "rows" not in toy and "on 4,096 training rows" in real
+    assert not comparisons.spent(result("ls"))
+
+
+def test_a_method_without_its_time_or_its_look_at_the_rays_of_the_baselines_is_missing():
+    phn = result("phn-epo", family="phn", rays=[[0.3, 0.7]] * 5)
+    workshop = workshop_of({"adult-10": [result("ls"), result("epo")], "adult-phn": [phn]})
+    workshop.seconds = workshop.look = lambda *given: None
+    finding = comparisons.compared(workshop, [SIDE], {"adult": {}})
+    untimed = [f"Toy: {method}, its time" for method in ("ls", "epo", "phn-epo")]
+    assert finding.missing == ["Toy: phn-epo at the rays of the baselines", *untimed] and not finding.claims
+
+
+def test_each_row_of_table_6_is_of_its_own_method():
+    known = {"adult-phn": [result("phn-epo", 0.6, family="phn"), result("phn-ls", 0.9, family="phn")]}
+    (table,) = comparisons.at_same_rays(workshop_of(known), [replace(SIDE, baselines=None)]).tables
+    assert [(row[1], row[-1]) for row in table.rows] == [("PHN-EPO", "0.600")]
+
+
+def test_a_race_is_run_by_the_first_seed_and_claims_nothing_while_something_is_missing():
+    pool = [result("epo"), result("epo", seed=1, losses=[[9.0, 9.0]] * 5)]
+    known = {"adult-10": pool, "adult-phn": [result("phn-epo", 0.01, family="phn")], "rate": []}
+    workshop, race = workshop_of(known), runtime.Race("Toy", "adult-phn", "adult-10", ("epo",))
+    finding = runtime.races(workshop, [race])
+    (curve,) = finding.numbers["Toy"]["pool"].values()
+    assert [point["seconds"] for point in curve] == pytest.approx([0.4, 0.8, 1.2, 1.6, 2.0])
+    assert curve[-1]["mean"] == pytest.approx(hf.metrics.hypervolume(pool[0].losses(), pool[0].reference))
+    assert [row[1:3] for row in finding.tables[0].rows] == [("PHN-EPO", "1"), ("EPO", "1"), ("EPO", "3"), ("EPO", "5")]
+    assert [claim.verdict for claim in finding.claims] == ["no"] and not finding.missing
+    part = runtime.races(workshop, [replace(race, rate="rate")])
+    assert not part.claims and part.missing == ["Toy: ls with another learning rate"]
+    workshop.seconds = lambda name, method: None
+    part = runtime.races(workshop, [race])
+    assert not part.claims and part.missing == ["Toy: epo, its time", "Toy: phn-epo, its time"]
+
+
+def test_another_learning_rate_is_raced_beside_ls_alone():
+    known = {"adult-10": [result("ls"), result("epo")], "rate": [result("ls", settings={"lr": 0.5})], "adult-phn": []}
+    race = runtime.Race("Toy", "adult-phn", "adult-10", ("ls", "epo"), rate="rate")
+
+    def raced() -> list[str]:
+        return [*runtime.races(workshop_of(known), [race]).numbers["Toy"]["pool"]]
+
+    assert raced() == ["LS", "LS, learning rate 0.5", "EPO"]
+    known["adult-10"] = [result("epo")]
+    assert raced() == ["EPO"]

@@ -13,6 +13,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import optuna
 import pytest
 import torch
 
@@ -21,10 +22,11 @@ from hyperfront.baselines import Expansion, fit_stacked
 from hyperfront.errors import CheckpointError
 from hyperfront.experiments import Plan, Result, compare, timing
 from hyperfront.experiments.compare import table, times_one_by_one
-from hyperfront.experiments.pruning import Dominated
-from hyperfront.experiments.tune import Tuned, most_uniform, tune
+from hyperfront.experiments.pruning import STARTUP, Dominated
+from hyperfront.experiments.tune import Tuned, _suggest, most_uniform, tune
 from hyperfront.problems import toys
 from hyperfront.problems.recipe import Recipe
+from hyperfront.sources import NoData
 from tests.command import hyperfront
 from tests.data import DATA, needs_data
 
@@ -510,3 +512,38 @@ def test_results_of_another_comparison_are_refused_with_what_differs(tmp_path):
     assert json.loads((tmp_path / "results" / "ls-0.json").read_text())["fronts"] == asdict(result)["fronts"]
     with pytest.raises(CheckpointError, match="rays"):
         compare(problem, ["ls"], Plan("best", recipe, hf.rays(3, m=2)), seeds=[0], folder=tmp_path, progress=False)
+
+
+def test_a_range_is_one_of_whole_numbers_if_both_its_ends_are():
+    class Asked:
+        def suggest_int(self, name, *ends, log):
+            return "whole"
+
+        def suggest_float(self, name, *ends, log):
+            return "real"
+
+    space = {"lr": (1e-3, 1), "hidden": (10, 100), "alpha": (1, 2.5)}
+    assert _suggest(Asked(), space) == {"lr": "real", "hidden": "whole", "alpha": "real"}
+
+
+def test_no_hypernetwork_is_pruned_in_the_first_third_of_its_epochs(monkeypatch, tmp_path):
+    seen, known = [], optuna.pruners.MedianPruner
+    monkeypatch.setattr(optuna.pruners, "MedianPruner", lambda *given: seen.append(given) or known(*given))
+    problem = replace(toys.fonseca(variables=3), sources=dict.fromkeys(("train", "val", "test"), NoData(1)))
+    plan = Plan("quick", Recipe(epochs=9, lr=1e-2), hf.rays(3, 2))
+    tune(problem, "phn-ls", plan, space={"lr": [1e-2]}, storage=f"sqlite:///{tmp_path}/trials.db")
+    assert seen == [(STARTUP, 4)]  # epochs 1 to 3 are below it
+
+
+def test_the_distance_is_that_of_the_farthest_point_of_any_seed():
+    known = Result.load(Path(__file__).parents[1] / "results/full/studies/fonseca-5/results/epo-0.json")
+    near, far = (
+        replace(known, seed=seed, fronts={"test": known.fronts["test"] | {"losses": [[0.1, 1.0], [last, 1.0]]}})
+        for seed, last in enumerate((0.2, 0.4))
+    )
+    truth = SimpleNamespace(distance=lambda losses: losses[:, 0])
+    for group in ([near, far], [far, near]):
+        columns, (row,) = table(group, {}, truth)
+        assert dict(zip(columns, row, strict=True))["distance"] == "4.0e-01"
+    columns, (row,) = table([near], {})
+    assert "distance" not in columns and len(row) == len(columns) > 7

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 import torch
@@ -14,6 +14,8 @@ from hyperfront.experiments import Result, summarise
 from hyperfront.experiments.result import load_folder
 from hyperfront.experiments.table import COLUMNS
 from hyperfront.metrics import uniformity
+from hyperfront.problems import PROBLEMS
+from hyperfront.training.record import describe
 
 
 def result(seed: int, losses: list[list[float]], solver: str = "epo") -> Result:
@@ -93,3 +95,13 @@ def test_one_damaged_file_hides_no_other_and_is_named(text, tmp_path):
     with pytest.warns(UserWarning, match=r"passed over.*bad\.json") as warned:
         (found,) = load_folder(tmp_path)
     assert found.seed == 0 and len(warned) == 1
+
+
+@pytest.mark.parametrize("family", ["phn", "per-ray"])
+def test_the_settings_of_a_preset_are_those_for_the_family_of_the_method(family):
+    own = PROBLEMS["multi-mnist"].presets["best"]
+    recipe = own if family == "phn" else own.for_separate_models()
+    known = replace(result(0, ON_RAYS), problem="multi-mnist", family=family, settings=describe(asdict(recipe)))
+    changed = replace(known, settings=known.settings | {"align": not own.align})  # which hypernetworks alone have
+    named = [dict(zip(COLUMNS, *summarise([each])))["preset"] for each in (known, changed)]
+    assert named == ["best", f"best, align={not own.align}" if family == "phn" else "best"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import math
 from dataclasses import replace
 
@@ -257,3 +258,51 @@ def test_copies_of_a_point_count_once_among_those_that_nothing_dominates():
     losses = torch.tensor([[0.2, 0.8], [0.2, 0.8], [0.8, 0.2], [0.9, 0.9]])
     assert replace(front, losses=losses).nondominated_share() == 2 / 4
     assert replace(front, losses=losses[:1].expand(4, 2)).nondominated_share() == 1 / 4
+
+
+def test_a_problem_may_have_nothing_but_losses_of_all_outputs():
+    x = torch.randn(10, 1)
+    middle, largest = (hf.Gathered(lambda o, b, of=of: of(o)) for of in (torch.median, torch.max))
+    problem = hf.supervised((x,), losses={"middle": middle, "largest": largest})
+    model = hf.wrap(Identity(), ["middle", "largest"])
+    once, cut = (hf.evaluate(model, problem.train, rays=RAYS, batch_size=size).losses for size in (10, 3))
+    assert once.dtype == cut.dtype == torch.float64
+    torch.testing.assert_close(once, cut)
+
+
+def test_sums_over_a_split_lose_no_row_to_rounding():
+    x = torch.cat([torch.full((1, 1), 2.0**24), torch.ones(9, 1)])
+    total = hf.SetLoss(lambda output, batch: batch[0].sum(), lambda s: s)
+    problem = hf.supervised((x,), losses={"a": total, "b": total})
+    front = hf.evaluate(hf.wrap(Identity(), ["a", "b"]), problem.train, rays=RAYS, batch_size=1)
+    assert front.losses.unique().tolist() == [2.0**24 + 9]
+
+
+def test_a_model_is_evaluated_at_rest_and_left_as_it_was():
+    losses = {"a": lambda o, b: o.square().mean(), "b": lambda o, b: (o - 1).square().mean()}
+    problem = hf.supervised((torch.ones(64, 2),), losses=losses)
+    model = hf.wrap(nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5)), ["a", "b"])
+    at_rest = hf.evaluate(model.eval(), problem.train, rays=RAYS).losses
+    assert torch.equal(hf.evaluate(model.train(), problem.train, rays=RAYS).losses, at_rest) and model.training
+
+
+def test_a_front_with_all_its_parts_comes_back_from_its_file(tmp_path):
+    front = replace(quarter_circle(hf.rays(3, m=2)), truth=torch.rand(7, 2, dtype=torch.float64))
+    front.save(tmp_path / "front.json")
+    assert hf.Front.load(tmp_path / "front.json").document() == front.document()
+
+
+@pytest.mark.parametrize("change", [{"objectives": ["a", 1]}, {"truth": [[0.1, 0.2, 0.3]]}, {"reference": [1.0]}])
+def test_a_file_whose_parts_do_not_fit_together_is_no_front(change, tmp_path):
+    document = quarter_circle(hf.rays(3, m=2)).document() | change
+    (tmp_path / "front.json").write_text(json.dumps(document))
+    with pytest.raises(CheckpointError, match="does not hold a front"):
+        hf.Front.load(tmp_path / "front.json")
+
+
+def test_a_search_leaves_the_front_as_it_is():
+    rays = hf.rays(5, m=2)
+    front = hf.Front(("a", "b"), rays, 1 / rays, evaluator=lambda more: hf.Front(("a", "b"), more, 1 / more + 1e-9))
+    before = front.losses.clone()
+    front.select("a", {"b": 5.0}, rounds=0)
+    assert torch.equal(front.losses, before)

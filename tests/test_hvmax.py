@@ -103,3 +103,10 @@ def test_two_objectives_read_nothing_from_the_device() -> None:
     with FakeTensorMode():  # any value that is asked for raises
         weights, _ = hf.HVMax()(torch.rand(5, 2), torch.rand(5, 2))
         assert weights.shape == (5, 2)
+
+
+@pytest.mark.parametrize("scale", [0.5, 3.0])
+def test_without_a_reference_the_extremes_count_by_a_tenth_of_the_largest_loss(scale):
+    losses = scale * torch.tensor([[0.0, 1.0], [1.0, 0.0]], dtype=torch.float64)
+    weights, _ = hf.HVMax(cosine=0.0)(losses, torch.full((2, 2), 0.5))
+    assert torch.allclose(weights, torch.tensor([[1.0, 10.0], [10.0, 1.0]], dtype=torch.float64) / 11)

@@ -270,3 +270,15 @@ def test_scalarisations_take_losses_of_any_sign() -> None:
     moved = losses - torch.tensor(z, dtype=torch.float64)
     for at_zero, elsewhere in ((hf.Tchebycheff(), hf.Tchebycheff(ideal=z)), (hf.PBI(), hf.PBI(ideal=z))):
         assert torch.allclose(elsewhere(losses, rays)[0], at_zero(moved, rays)[0])
+
+
+def test_two_rays_divide_the_loss_space():
+    losses, rays = torch.tensor([[2.0, 1.0], [1.0, 2.0]]), torch.tensor([[0.8, 0.2], [0.2, 0.8]])
+    weights, status = hf.PMTL()(losses, rays, torch.eye(2).repeat(2, 1, 1))
+    assert weights.isfinite().all() and status.tolist() == [0, 0]
+
+
+def test_rounding_below_zero_on_the_diagonal_is_a_gradient_that_vanishes():
+    solver, losses, ray = hf.PMTL(references=((0.5, 0.5), (0.1, 0.9))), torch.ones(1, 2), torch.full((1, 2), 0.5)
+    found = [solver(losses, ray, torch.tensor([[[own, 0.0], [0.0, 1.0]]]))[0] for own in (0.0, -1e-18)]
+    assert torch.allclose(*found)

@@ -240,3 +240,14 @@ def test_indicators_do_not_depend_on_the_order_of_the_points(losses):
     assert hypervolume(turned, reference) == pytest.approx(hypervolume(losses, reference))
     assert spacing(turned) == pytest.approx(spacing(losses), abs=1e-12)
     assert torch.equal(nondominated(turned), nondominated(losses).flip(0))
+
+
+def test_a_point_whose_products_vanish_is_as_good_as_any_other_to_the_attainable():
+    pool, corner = torch.tensor([[0.0, 5.0], [1.0, 1.0]]), torch.tensor([[1.0, 0.0], [0.5, 0.5]])
+    each = torch.stack([uniformity(point.expand(2, -1), corner) for point in pool], -1)
+    assert attainable_uniformity(corner, pool).tolist() == each.amax(-1).tolist()
+
+
+def test_where_nothing_is_attainable_all_is_reached():
+    point = torch.tensor([[1.0, 0.0]])
+    assert controllability(point, torch.tensor([[0.5, 0.5]]), pool=point).tolist() == [1.0]

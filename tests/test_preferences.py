@@ -317,3 +317,8 @@ def test_interpolation_is_continuous(m, partitions, seed):
     path = first + torch.linspace(0, 1, 2001, dtype=torch.float64)[:, None] * (second - first)
     along = interpolation(path, partitions) @ values
     assert along.diff().abs().max() <= 4 * m * partitions * values.abs().max() / 2000 + 1e-4
+
+
+@pytest.mark.parametrize("m", [2, 3, 7])
+def test_one_ray_alone_is_the_central_one(m):
+    assert rays(1, m).tolist() == [pytest.approx([1 / m] * m)]

@@ -151,3 +151,10 @@ def test_an_unattainable_single_limit_names_the_extreme_value_of_the_front():
         search(paraboloids, start, paraboloids(start), "l1", {"l2": ("<=", -0.1)}, rounds=8)
     assert float(caught.value.expected.split("l2 = ")[1]) == pytest.approx(0, abs=1e-3)
     assert caught.value.got == "l2 <= -0.1"
+
+
+def test_a_limit_of_zero_can_be_kept_and_others_count_by_their_size():
+    columns = {"a": torch.tensor([1.0, 2.0, 3.0]), "b": torch.tensor([0.1, 0.0, 0.0])}
+    assert best(columns, "a", {"b": ("<=", 0.0)}) == 1
+    columns = {"a": torch.tensor([1.0, 2.0]), "b": torch.tensor([1010.0, 1000.0]), "c": torch.tensor([1.0, 2.0])}
+    assert best(columns, "a", {"b": ("<=", 1000.0), "c": ("<=", 1.0)}) == 0  # by 1 % rather than 100 %

@@ -420,3 +420,35 @@ def test_solvers_say_what_they_need() -> None:
     assert (EPO.needs_gram, EPO.positive, EPO.convention) == (True, True, "inverse")
     assert (EPO().space, EPO(space="hypernetwork").space) == ("weights", "hypernetwork")
     assert (LS.needs_gram, LS.positive, LS.convention) == (False, False, "weights")
+
+
+@quick
+@given(st.permutations(range(3)), st.floats(0, 12))
+def test_long_gradients_do_not_blur_the_short_ones(order, digits):
+    lengths = torch.tensor([1.0, 2.0, 10**digits], dtype=torch.float64)[list(order)]
+    wanted = lengths.pow(-2) / lengths.pow(-2).sum()
+    assert torch.allclose(min_norm(torch.diag(lengths.square())[None])[0], wanted, rtol=1e-6)
+
+
+@quick
+@given(seeds)
+def test_which_of_equal_products_rounds_up_matters_to_one_ray_no_more_than_to_many(seed):
+    generator = torch.Generator().manual_seed(seed)
+    ray = torch.rand(1, 3, generator=generator, dtype=torch.float64) + 0.1
+    ray = ray / ray.sum()
+    root = torch.randn(1, 3, 4, generator=generator, dtype=torch.float64)
+    alone = torch.tensor([[3.0, 3.0, 1.0]], dtype=torch.float64) / ray, ray, root @ root.mT
+    twice = (torch.cat([part, part]) for part in alone)
+    assert torch.allclose(EPO()(*alone)[0][0], EPO()(*twice)[0][0], atol=1e-9)
+
+
+@pytest.mark.parametrize("m", [2, 3, 5])
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_one_ray_that_is_not_finite_is_invalid_as_among_others(m, value):
+    ray, first = torch.full((1, m), 1 / m), torch.tensor([0])
+    for losses, gram in (
+        (torch.ones(1, m).index_fill(1, first, value), torch.eye(m)[None]),
+        (torch.ones(1, m), torch.eye(m)[None].index_fill(2, first, value)),
+    ):
+        weights, status = EPO()(losses, ray, gram)
+        assert status.tolist() == [Status.INVALID] and torch.equal(weights, ray)

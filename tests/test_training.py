@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from hyperfront import checkpoint, metrics
 from hyperfront.errors import CheckpointError, LossError, ProblemError
 from hyperfront.problems import build
 from hyperfront.solvers import Average, Clip, NormaliseByStart, Status
+from hyperfront.training import loop
 from tests import runs
 
 RESULTS = ("last.safetensors", "best.safetensors", "front.json")
@@ -656,3 +658,10 @@ def test_patience_needs_validation_data():
     problem = build("zdt2", variables=2)
     with pytest.raises(hf.HyperfrontError, match="validation data"):
         hf.fit(problem.model(), problem, epochs=2, patience=1, callbacks=[])
+
+
+@pytest.mark.parametrize(("named", "refused"), [(60, False), (50, False), (49, True)])
+def test_a_solver_may_fall_back_on_half_of_the_rays(named, refused):
+    record = {"epoch": 1, "status": {"as_named": named, "relaxed": 25, "min_norm": 25}}
+    with pytest.raises(LossError, match="EPO fell back on most rays of epoch 1") if refused else nullcontext():
+        loop._refuse_fallbacks(record, hf.EPO())

@@ -98,6 +98,7 @@ def tune(
     optuna, trials = load_optuna(), check_search(problem, method, plan, space=space, trials=trials, seed=seed)
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # its own log lines repeat what ``notify`` is told
     many = family(method) == "per-ray"
+    warmup = math.ceil(WARMUP * plan.recipe_of(method).epochs)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         kept = _storage(storage)
@@ -105,7 +106,7 @@ def tune(
             study_name="-".join([problem.name, plan.preset, method]),
             storage=kept,
             sampler=_sampler(space, seed),
-            pruner=optuna.pruners.MedianPruner(STARTUP, math.ceil(WARMUP * plan.recipe_of(method).epochs)),
+            pruner=optuna.pruners.MedianPruner(STARTUP, warmup + 1),  # which it counts from 0, and epochs are from 1
             directions=["minimize"] * problem.m if many else ["maximize"],
             load_if_exists=True,
         )
