@@ -48,7 +48,7 @@ class Front:
         return len(self.rays)
 
     def __repr__(self) -> str:
-        best = ", ".join(f"{name} from {column.min().item():.4g}" for name, column in self._columns().items())
+        best = ", ".join(f"{name} from {column.min().item():.4g}" for name, column in self.columns().items())
         return f"Front at {len(self)} rays: {best}"
 
     # ---- quality ---------------------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ class Front:
         A limit is a number that a loss may not exceed, or a pair such as ``(">=", 0.9)``, as scores need. The search
         starts at the sampled points and goes on over the whole continuous front (:mod:`hyperfront.selection`).
         """
-        columns, limits = self._columns(), {}
+        columns, limits = self.columns(), {}
         for name, limit in (subject_to or {}).items():
             if name in self.scores and not isinstance(limit, tuple):
                 raise SelectionError(
@@ -114,10 +114,10 @@ class Front:
             return self.rays[index]
         evaluator = self.evaluator
         return selection.search(
-            lambda rays: evaluator(rays)._columns(), self.rays, columns, minimise, limits, rounds=rounds
+            lambda rays: evaluator(rays).columns(), self.rays, columns, minimise, limits, rounds=rounds
         )
 
-    def _columns(self) -> dict[str, Tensor]:
+    def columns(self) -> dict[str, Tensor]:
         """Losses and scores by name, ``[R]`` each."""
         return dict(zip(self.objectives, self.losses.T)) | dict(self.scores)
 

@@ -164,8 +164,7 @@ def _metrics(front: Front | None) -> str:
         else:
             rows.append(["uniformity (natural logarithm; 1 is exact)", _number(front.uniformity())])
         rows.append(["points that no other dominates", f"{front.nondominated_share():.0%}"])
-    columns = dict(zip(front.objectives, front.losses.T)) | dict(front.scores)
-    rows += [[_text(name), _range(column.aminmax())] for name, column in columns.items()]
+    rows += [[_text(name), _range(column.aminmax())] for name, column in front.columns().items()]
     return _table(["metric", "value"], rows)
 
 

@@ -34,8 +34,7 @@ def validate(model: ParetoModel, problem: Problem, rays: Tensor, batch_size: int
 
 def _refuse_undefined(front: Front) -> None:
     """Nothing could be selected by it, nor written down."""
-    columns = dict(zip(front.objectives, front.losses.T)) | dict(front.scores)
-    broken = {name: count for name, values in columns.items() if (count := int((~values.isfinite()).sum()))}
+    broken = {name: count for name, values in front.columns().items() if (count := int((~values.isfinite()).sum()))}
     if broken:
         raise LossError(
             "the validation data have losses or scores that are NaN or infinite",
