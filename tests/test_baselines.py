@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 from dataclasses import replace
 from functools import partial
 
@@ -127,9 +128,7 @@ def test_a_population_goes_on_only_as_what_it_is(tmp_path):
     few = Budget(generations=2, population=8)
     evolve("nsga3", toys.vlmop2(), few, out=tmp_path)
     evolve("nsga3", toys.vlmop2(), few, out=tmp_path)  # finished
-    with pytest.raises(HyperfrontError, match="cannot be made longer"):  # it would not be that of 3 in one go
-        evolve("nsga3", toys.vlmop2(), replace(few, generations=3), out=tmp_path)
-    with pytest.raises(HyperfrontError, match="has had more"):  # nor that of one
+    with pytest.raises(HyperfrontError, match="has had more"):
         evolve("nsga3", toys.vlmop2(), replace(few, generations=1), out=tmp_path)
     for name, problem, budget, seed in (
         ("moead", toys.vlmop2(), few, 0),
@@ -298,8 +297,8 @@ def test_along_the_tangent_points_stay_pareto_stationary_to_first_order():
     problem, model, theta, _ = quadratics()
 
     def residual(length: float) -> float:
-        points = Expansion(steps=1, length=length, damping=0.0, tolerance=1e-12).expand(model, problem, theta)
-        grads = torch.func.jacrev(problem.function)(points[1])
+        point, _ = Expansion(steps=1, length=length, damping=0.0, tolerance=1e-12).expand(model, problem, theta[None])
+        grads = torch.func.jacrev(problem.function)(point)
         return (active_set((grads @ grads.T)[None])[0] @ grads).norm().item()
 
     assert residual(1e-3) < 1e-4
@@ -309,7 +308,8 @@ def test_along_the_tangent_points_stay_pareto_stationary_to_first_order():
 def test_from_the_extremes_expansion_goes_along_the_front(fonseca):
     problem, runs = fonseca
     run = runs["LS"]
-    patches = [Expansion().expand(run.model, problem, theta) for theta in run.model.weights(run.front.rays).detach()]
+    starts = run.model.weights(run.front.rays).detach()
+    patches = [torch.stack([theta, *Expansion().expand(run.model, problem, theta[None])]) for theta in starts]
     labels = preferences.rays(55, 2)
     front = hf.evaluate(separate_models(problem, labels, torch.cat(patches)), problem, labels)
     assert front.hypervolume() > 2 * run.front.hypervolume()
@@ -390,23 +390,46 @@ def test_a_small_budget_comes_near_the_true_front(name):
 
 
 @pytest.mark.parametrize("name", ["nsga3", "moead"])
-def test_an_interrupted_evolution_goes_on_to_the_same_population(name, tmp_path, monkeypatch):
+@pytest.mark.parametrize("at", [2, 4, 6])  # within the first block, at its end, within the second
+def test_an_interrupted_evolution_goes_on_from_that_generation_to_the_same_population(name, at, tmp_path, monkeypatch):
     monkeypatch.setattr(evolutionary, "BLOCK", 4)
-    problem, budget = toys.zdt1(variables=3), Budget(generations=8, population=12)
+    problem, budget, calls = toys.zdt1(variables=3), Budget(generations=10, population=12), []
     whole = evolve(name, problem, budget, seed=2)
-    calls = []
 
-    def stop() -> None:
+    def ctrl_c() -> None:
         calls.append(1)
-        if len(calls) == 6:  # in the second block
-            raise KeyboardInterrupt
+        if len(calls) == at:
+            signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        evolve(name, problem, budget, seed=2, out=tmp_path, progress=stop)
+        evolve(name, problem, budget, seed=2, out=tmp_path, progress=ctrl_c)
+    assert len(calls) == at
     calls.clear()
     again = evolve(name, problem, budget, seed=2, out=tmp_path, progress=lambda: calls.append(1))
     assert torch.equal(again.theta, whole.theta)
-    assert len(calls) == 4
+    assert len(calls) == 10 - at
+
+
+@pytest.mark.parametrize("name", ["nsga3", "moead"])
+def test_a_longer_evolution_goes_on_from_a_shorter_one_as_if_it_were_one(name, tmp_path):
+    problem, few, many = toys.vlmop2(), Budget(generations=3, population=8), Budget(generations=7, population=8)
+    evolve(name, problem, few, out=tmp_path)
+    assert torch.equal(evolve(name, problem, many, out=tmp_path).theta, evolve(name, problem, many).theta)
+
+
+def test_an_evolution_that_is_killed_loses_less_than_what_it_keeps_every(tmp_path, monkeypatch):
+    monkeypatch.setattr(evolutionary, "KEEP_EVERY", 0.0)
+    problem, budget, calls = toys.vlmop2(), Budget(generations=6, population=8), []
+
+    def fail() -> None:
+        calls.append(1)
+        if len(calls) == 4:
+            raise MemoryError
+
+    with pytest.raises(MemoryError):
+        evolve("nsga3", problem, budget, out=tmp_path, progress=fail)
+    again = evolve("nsga3", problem, budget, out=tmp_path, progress=lambda: calls.append(1))
+    assert len(calls) == 4 + 3 and torch.equal(again.theta, evolve("nsga3", problem, budget).theta)
 
 
 class Plain(nn.Module):
@@ -488,8 +511,8 @@ def test_what_cannot_be_trained_is_named(call, message):
 
 def test_expansion_along_an_objective_lowers_it():
     problem, model, theta, _ = quadratics()
-    points = Expansion(steps=2, length=1e-3, tolerance=1e-12).expand(model, problem, theta)
-    for objective, path in enumerate(points[1:].view(problem.m, 2, -1)):
+    points = [*Expansion(steps=2, length=1e-3, tolerance=1e-12).expand(model, problem, theta[None])]
+    for objective, path in enumerate(torch.stack(points).view(problem.m, 2, -1)):
         losses = [problem.function(point)[objective].item() for point in (theta, *path)]
         assert losses[0] > losses[1] > losses[2]
 

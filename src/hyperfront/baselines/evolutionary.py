@@ -2,9 +2,9 @@
 
 An individual is ``theta [n]``, its fitness the losses on a fixed sample of training rows; a whole generation is
 evaluated at once. The box that individuals live in is that of the problem (``|z| <= pi/4``), or three times the largest
-initial weight. Reference directions are a Das-Dennis grid, one for each individual. For very long runs the algorithm is
-started anew from its population every :data:`BLOCK` generations, with random numbers from ``(seed, block)``: so a run
-that was stopped goes on exactly from the last block.
+initial weight. Reference directions are a Das-Dennis grid, one for each individual. The algorithm is started anew from
+its population every :data:`BLOCK` generations, with random numbers from ``(seed, block)``. What it knows within a block
+is kept too, so that a run that was stopped goes on exactly where it was.
 """
 
 from __future__ import annotations
@@ -31,10 +31,15 @@ from hyperfront.model import ParetoModel
 from hyperfront.preferences import das_dennis
 from hyperfront.preferences import rays as laid_out
 from hyperfront.problem import Point, Problem
+from hyperfront.training.interrupt import ctrl_c
 from hyperfront.training.record import describe, refuse_difference
 
-ALGORITHMS = ("nsga3", "moead")
+MEMORY = {"nsga3": ("ideal_point", "worst_point", "nadir_point", "extreme_points"), "moead": ("ideal",)}
+"""What an algorithm remembers from one generation to the next, beside its population and its random numbers."""
+ALGORITHMS = (*MEMORY,)
 BLOCK = 1000
+KEEP_EVERY = 30.0
+"""Seconds."""
 
 
 @dataclass(frozen=True)
@@ -76,12 +81,13 @@ def evolve(
     out: Path | None = None,
     progress: Callable[[], Any] | None = None,
 ) -> Evolved:
-    """Run ``"nsga3"`` or ``"moead"``; with ``out`` the population is kept there after every block, where a later call
-    goes on."""
+    """Run ``"nsga3"`` or ``"moead"``; with ``out`` the population is kept there every half minute and on Ctrl-C, and a
+    later call goes on with it."""
     if name not in ALGORITHMS:
         raise unknown_name("evolutionary algorithm", name, ALGORITHMS)
     file = None if out is None else Path(out) / "population.safetensors"
     theta, done, spent = starts(problem, budget.individuals(problem.m), seed), 0, 0.0
+    within: tuple[dict[str, Tensor], dict[str, Any]] = {}, {}
     limit = _limit(problem, theta)
     kind = {
         "method": name,
@@ -94,7 +100,8 @@ def evolve(
         tensors, document = checkpoint.read(file)
         what = "the folder holds a population of something else"
         refuse_difference(document.get("of", {}), kind, what=what, fix="the same settings, or another folder")
-        theta, done, spent = tensors["theta"], document["generations"], document["seconds"]
+        theta, done, spent = tensors.pop("theta"), document["generations"], document["seconds"]
+        within = tensors, document["random"]
         if done > budget.generations:
             raise HyperfrontError(
                 "the folder holds a population that has had more",
@@ -102,20 +109,27 @@ def evolve(
                 expected=f"{budget.generations:,} at most",
                 fix="another folder",
             )
-        if done < budget.generations and done % BLOCK:
-            raise HyperfrontError(
-                "a run that ended within a block of generations cannot be made longer",
-                got=f"{done:,} generations in {out}",
-                expected=f"a multiple of {BLOCK:,}",
-                fix="another folder",
-            )
     fitness = _Fitness(problem, len(theta), budget.rows, torch.device(device))
-    while done < budget.generations:
-        start, block = time.perf_counter(), min(BLOCK, budget.generations - done)
-        theta = _run(name, fitness, theta, limit, block, [seed, done // BLOCK], progress or (lambda: None))
-        done, spent = done + block, spent + time.perf_counter() - start
-        if file is not None:
-            checkpoint.write(file, {"theta": theta}, {"of": kind, "generations": done, "seconds": spent})
+    algorithm: Any = None
+    with ctrl_c() as stop:
+        before = kept = time.perf_counter()
+        while done < budget.generations:
+            if algorithm is None or done % BLOCK == 0:
+                algorithm = _begin(name, fitness, theta, limit, [seed, done // BLOCK])
+                if done % BLOCK:
+                    _remember(name, algorithm, *within)
+            algorithm.next()
+            theta, done, now = torch.from_numpy(algorithm.pop.get("X")).to(theta), done + 1, time.perf_counter()
+            spent, before = spent + now - before, now
+            if progress:
+                progress()
+            if file is not None and (stop.made or done == budget.generations or now - kept > KEEP_EVERY):
+                memory, random = _memory(name, algorithm)
+                document = {"of": kind, "generations": done, "seconds": spent, "random": random}
+                checkpoint.write(file, {"theta": theta, **memory}, document)
+                kept = now
+            if stop.made:
+                raise KeyboardInterrupt
     return Evolved(theta, spent)
 
 
@@ -172,10 +186,8 @@ class _Fitness:
         return losses.double().cpu().numpy()
 
 
-def _run(
-    name: str, fitness: _Fitness, theta: Tensor, limit: float, generations: int, seed: list[int],
-    progress: Callable[[], Any],
-) -> Tensor:  # fmt: skip
+def _begin(name: str, fitness: _Fitness, theta: Tensor, limit: float, seed: list[int]) -> Any:
+    """An algorithm of pymoo that has evaluated the population it begins with."""
     try:
         from pymoo.algorithms.moo.moead import ParallelMOEAD
         from pymoo.algorithms.moo.nsga3 import NSGA3
@@ -196,10 +208,27 @@ def _run(
     else:
         algorithm = ParallelMOEAD(ref_dirs=directions, n_neighbors=min(20, len(theta)), sampling=sampling)
     number = int(np.random.SeedSequence(seed).generate_state(1)[0])
-    algorithm.setup(Weights(), termination=("n_gen", generations + 1), seed=number, verbose=False)
-    algorithm.next()  # evaluates the population it begins with
-    for _ in range(generations):
-        algorithm.next()
-        progress()
-    population: Any = algorithm.pop
-    return torch.from_numpy(np.asarray(population.get("X"))).to(theta)
+    algorithm.setup(Weights(), termination=("n_gen", BLOCK + 1), seed=number, verbose=False)
+    algorithm.next()
+    return algorithm
+
+
+def _memory(name: str, algorithm: Any) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """All that an algorithm knows: arrays, and the state of its random numbers."""
+    arrays = {key: algorithm.pop.get(key) for key in ("X", "F")}
+    arrays |= {key: getattr(_place(name, algorithm), key) for key in MEMORY[name]}
+    return {key: torch.from_numpy(array) for key, array in arrays.items()}, algorithm.random_state.bit_generator.state
+
+
+def _remember(name: str, algorithm: Any, memory: dict[str, Tensor], random: dict[str, Any]) -> None:
+    from pymoo.core.population import Population
+
+    algorithm.pop = Population.new(**{key: memory[key].numpy() for key in ("X", "F")})
+    for key in MEMORY[name]:
+        setattr(_place(name, algorithm), key, memory[key].numpy())
+    algorithm.random_state.bit_generator.state = random
+
+
+def _place(name: str, algorithm: Any) -> Any:
+    """Where an algorithm keeps what it remembers."""
+    return algorithm.survival.norm if name == "nsga3" else algorithm

@@ -12,7 +12,6 @@ import tyro
 
 from hyperfront import checkpoint
 from hyperfront.baselines import Budget, Expansion
-from hyperfront.baselines.evolutionary import BLOCK
 from hyperfront.cli.arguments import (
     Arguments,
     DataFolder,
@@ -30,7 +29,7 @@ from hyperfront.cli.output import console, counted, show_table
 from hyperfront.errors import CheckpointError, HyperfrontError, unknown_name
 from hyperfront.experiments.compare import beside, table, times_one_by_one
 from hyperfront.experiments.compare import compare as run_all
-from hyperfront.experiments.methods import EVOLUTIONARY, NAMES, ONE_PER_RAY, Plan, check_method, family, trained_as
+from hyperfront.experiments.methods import NAMES, ONE_PER_RAY, Plan, check_method, family, trained_as
 from hyperfront.experiments.result import Result
 from hyperfront.experiments.table import as_markdown
 from hyperfront.experiments.tune import Tuned
@@ -141,8 +140,7 @@ def compare(
         shown = [*dict.fromkeys(result.method for result in results)]
         apart = times_one_by_one(built, shown, plan, folder=folder, notify=tell)
     except KeyboardInterrupt:
-        after = f"; an evolution from its last {BLOCK:,} generations" if {*names} & {*EVOLUTIONARY} else ""
-        raise KeyboardInterrupt(f"stopped; the same command goes on with what is in {folder}{after}") from None
+        raise KeyboardInterrupt(f"stopped; the same command goes on with what is in {folder}") from None
     _show(results, apart, built, folder, markdown)
 
 
