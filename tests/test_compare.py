@@ -415,10 +415,10 @@ def test_methods_are_timed_by_the_epochs_after_the_first(monkeypatch):
     assert timing.seconds_apart("pmtl", plan, problem) == 2.0 * 11 * 5
     assert [len(run.model.hypernet.knots) for run in runs[1:]] == [5, 1]
 
-    def expand(expansion, *given, progress):
+    def expand(expansion, *given):
         for seconds in (0.5, *[0.02] * (2 * expansion.steps - 1)):  # the first is slower, and does not count
             time.sleep(seconds)
-            progress()
+            yield
 
     monkeypatch.setattr(Expansion, "expand", expand)
     step = (timing.seconds_apart("cpmtl", plan, problem) - 2.0 * 7 * 5) / (plan.expansion.steps * 2 * 5)
@@ -480,29 +480,29 @@ def test_the_table_is_of_the_test_data_of_the_weights_that_validation_chose_over
         assert seconds == f"{sum(mine) / 2:.1f}" and apart == ("12.0" if name == "ls" else "-")
 
 
-def test_an_interrupted_expansion_goes_on_with_the_models_that_are_left(tmp_path, monkeypatch):
+def test_an_interrupted_expansion_goes_on_with_the_point_it_was_at(tmp_path, monkeypatch):
     problem, plan = (
         toys.vlmop2(),
         Plan("best", Recipe(epochs=2, lr=1e-2), hf.rays(4, m=2), expansion=Expansion(steps=2)),
     )
     whole = compare(problem, ["cpmtl"], plan, seeds=[0], folder=tmp_path / "whole", progress=False)
-    real, expanded = Expansion.expand, []
+    real, tangents = Expansion.tangent, []
 
-    def expand(expansion, model, problem, theta, **options):
-        expanded.append(theta)
-        if len(expanded) == 3:
+    def tangent(expansion, curvature, theta, objective):
+        tangents.append(theta)
+        if len(tangents) == 7:  # of the second model, in the middle of the way along its second objective
             raise KeyboardInterrupt
-        return real(expansion, model, problem, theta, **options)
+        return real(expansion, curvature, theta, objective)
 
-    monkeypatch.setattr(Expansion, "expand", expand)
+    monkeypatch.setattr(Expansion, "tangent", tangent)
     with pytest.raises(KeyboardInterrupt):
         compare(problem, ["cpmtl"], plan, seeds=[0], folder=tmp_path / "cut", progress=False)
     again = compare(problem, ["cpmtl"], plan, seeds=[0], folder=tmp_path / "cut", progress=False)
-    assert again[0].fronts == whole[0].fronts and len(expanded) == 5  # the third one twice
+    assert again[0].fronts == whole[0].fronts and len(tangents) == 4 * 2 * 2 + 1  # the seventh twice
     longer = replace(plan, expansion=Expansion(steps=3))
     (tmp_path / "cut" / "results" / "cpmtl-0.json").unlink()
     (other,) = compare(problem, ["cpmtl"], longer, seeds=[0], folder=tmp_path / "cut", progress=False)
-    assert len(expanded) == 9 and len(other.fronts["test"]["losses"]) == 4 * (1 + 2 * 3)
+    assert len(tangents) == 17 + 4 * 2 * 3 and len(other.fronts["test"]["losses"]) == 4 * (1 + 2 * 3)
 
 
 def test_results_of_another_comparison_are_refused_with_what_differs(tmp_path):

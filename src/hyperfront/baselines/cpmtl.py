@@ -52,19 +52,17 @@ class Expansion:
     def __post_init__(self) -> None:
         at_least(self, steps=1, length=0, damping=0, iterations=1, tolerance=0, rows=1)
 
-    def expand(self, model: ParetoModel, problem: Problem, theta: Tensor, *, progress: Any = None) -> Tensor:
-        """The points ``[1 + m steps, n]`` reached from one solution ``theta [n]``, which comes first."""
+    def expand(self, model: ParetoModel, problem: Problem, points: Tensor) -> Iterator[Tensor]:
+        """The next points ``[n]`` after ``points [k, n]``, which are a solution and what was reached from it so far. There
+        are ``1 + m steps`` in all: the solution, then the steps along each objective in turn."""
         curvature = Curvature(model, problem, self.rows)
-        points = [theta.detach()]
-        for objective in range(problem.m):
-            here = points[0]
-            for _ in range(self.steps):
-                direction = self.tangent(curvature, here, objective)
-                here = here - self.length * direction / direction.norm().clamp_min(torch.finfo(here.dtype).tiny)
-                points.append(here)
-                if progress:
-                    progress()
-        return torch.stack(points)
+        start, here = points[0], points[-1]
+        for number in range(len(points) - 1, problem.m * self.steps):
+            objective, step = divmod(number, self.steps)
+            here = here if step else start
+            direction = self.tangent(curvature, here, objective)
+            here = here - self.length * direction / direction.norm().clamp_min(torch.finfo(here.dtype).tiny)
+            yield here
 
     def tangent(self, curvature: Curvature, theta: Tensor, objective: int) -> Tensor:
         """``v [n]`` with ``(H + damping) v = g_j``."""

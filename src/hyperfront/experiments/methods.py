@@ -140,7 +140,7 @@ def _seconds_before(name: str, plan: Plan, runs: Path, seed: int) -> float:
     folder = runs / f"{trained_as(name)}-{seed}"
     training = sum(RunFolder(path).seconds() for path in (folder, *folder.glob("ray-*")))
     patches = [checkpoint.read(file)[1] for file in (runs / f"{name}-{seed}").glob("from-*.safetensors")]
-    expanding = sum(patch["seconds"] for patch in patches if patch.get("settings") == plan.settings(name))
+    expanding = sum(patch["seconds"] for patch in patches if patch["settings"] == plan.settings(name))
     return seconds_so_far(folder) + training + expanding
 
 
@@ -180,29 +180,37 @@ def per_ray(name: str, plan: Plan, problem: Problem, seed: int, runs: Path, call
 def expanded(name: str, plan: Plan, problem: Problem, seed: int, runs: Path, callbacks: list) -> Trained:
     base, _ = per_ray("ls", plan, problem, seed, runs, callbacks)
     starts, folder = base.model.hypernet(base.model.hypernet.knots).detach(), runs / f"{name}-{seed}"
-    patches, spent = [], 0.0
+    expand, patches, spent = partial(plan.expansion.expand, base.model, problem), [], 0.0
     with _bar(bool(callbacks), plan.expansion.steps * problem.m * len(plan.rays), "tangent") as bar:
         for number, start in enumerate(starts):
-            expand = partial(plan.expansion.expand, base.model, problem, start, progress=bar)
-            patch, seconds = _once(folder / f"from-{number}.safetensors", start, plan.settings(name), expand)
-            patches.append(patch.to(start))
+            patch, seconds = _patch(folder / f"from-{number}.safetensors", start, plan.settings(name), expand, bar)
+            patches.append(patch)
             spent += seconds
     theta, history = torch.cat(patches), [*base.history, {"status": {}, "seconds": spent}]
     run = _as_run(problem, theta, laid_out(len(theta), problem.m), plan.recipe_of(name), history)
     return run, {"expansion": spent}
 
 
-def _once(file: Path, start: Tensor, settings: Mapping[str, Any], expand: Callable[[], Tensor]) -> tuple[Tensor, float]:
-    """A patch and its seconds: what an interrupted call had finished from the same weights is not done again."""
+def _patch(
+    file: Path,
+    start: Tensor,
+    settings: Mapping[str, Any],
+    expand: Callable[[Tensor], Iterator[Tensor]],
+    progress: Callable[[], Any],
+) -> tuple[Tensor, float]:
+    """All points that one solution expands to, and their seconds. Kept after each point: an interrupted call goes on
+    with what was reached from the same weights."""
+    points, before = start[None], 0.0
     if file.exists():
         tensors, document = checkpoint.read(file)
-        if document.get("settings") == settings and torch.equal(tensors["start"], start.cpu()):
-            return tensors["patch"], document["seconds"]
-    began = time.perf_counter()
-    patch = expand()
-    seconds = time.perf_counter() - began
-    checkpoint.write(file, {"start": start, "patch": patch}, {"settings": settings, "seconds": seconds})
-    return patch, seconds
+        if document["settings"] == settings and torch.equal(tensors["points"][0], start.cpu()):
+            points, before = tensors["points"].to(start), document["seconds"]
+    began, seconds = time.perf_counter(), before
+    for point in expand(points):
+        points, seconds = torch.cat([points, point[None]]), before + time.perf_counter() - began
+        checkpoint.write(file, {"points": points}, {"settings": settings, "seconds": seconds})
+        progress()
+    return points, seconds
 
 
 def evolved(name: str, plan: Plan, problem: Problem, seed: int, runs: Path, callbacks: list) -> Trained:

@@ -54,9 +54,9 @@ def _expansion(method: str, run: Run, plan: Plan, problem: Problem) -> float:
     programs are made in the first."""
     if method != "cpmtl":
         return 0.0
-    theta, marks = run.model.hypernet(run.model.hypernet.knots)[0], [time.perf_counter()]
-    few = replace(plan.expansion, steps=2)
-    few.expand(run.model, problem, theta, progress=lambda: marks.append(time.perf_counter()))
+    theta, marks = run.model.hypernet(run.model.hypernet.knots)[0].detach(), [time.perf_counter()]
+    for _ in replace(plan.expansion, steps=2).expand(run.model, problem, theta[None]):
+        marks.append(time.perf_counter())
     return plan.expansion.steps * problem.m * median(after - before for before, after in pairwise(marks))
 
 
