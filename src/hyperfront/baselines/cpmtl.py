@@ -53,7 +53,7 @@ class Expansion:
         at_least(self, steps=1, length=0, damping=0, iterations=1, tolerance=0, rows=1)
 
     def expand(self, model: ParetoModel, problem: Problem, points: Tensor) -> Iterator[Tensor]:
-        """The next points ``[n]`` after ``points [k, n]``, which are a solution and what was reached from it so far. There
+        """The next points ``[n]`` after ``points [k, n]``: a solution, and what was reached from it so far. There
         are ``1 + m steps`` in all: the solution, then the steps along each objective in turn."""
         curvature = Curvature(model, problem, self.rows)
         start, here = points[0], points[-1]
