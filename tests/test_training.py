@@ -115,7 +115,7 @@ def test_a_resume_with_another_configuration_names_what_differs(tmp_path):
 
 def test_an_unwritable_folder_is_an_error_before_training(tmp_path):
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(CheckpointError, match="cannot write"):
+    with pytest.raises(CheckpointError, match="cannot make the folder"):
         runs.run(tmp_path / "file" / "run")
 
 
@@ -665,3 +665,13 @@ def test_a_solver_may_fall_back_on_half_of_the_rays(named, refused):
     record = {"epoch": 1, "status": {"as_named": named, "relaxed": 25, "min_norm": 25}}
     with pytest.raises(LossError, match="EPO fell back on most rays of epoch 1") if refused else nullcontext():
         loop._refuse_fallbacks(record, hf.EPO())
+
+
+def test_while_a_process_trains_in_a_folder_no_other_does(uninterrupted, tmp_path):
+    process = start(tmp_path / "run")
+    wait_for(tmp_path / "run", 2)
+    with pytest.raises(CheckpointError, match="another process is at work in this folder"):
+        runs.run(tmp_path / "run", resume=True)
+    assert finish(process) == 0
+    assert all((tmp_path / "run" / name).read_bytes() == (uninterrupted / name).read_bytes() for name in RESULTS)
+    assert len(runs.run(tmp_path / "run", resume=True).history) == 12  # it is free again

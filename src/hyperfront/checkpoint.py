@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +95,30 @@ def make_folder(path: Path) -> None:
         raise CheckpointError(
             "cannot make the folder", got=f"{path}: {error.strerror}", fix="choose one that you may write to"
         ) from None
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Keep other processes that train out of a folder, which goes again if nothing was written to it. Where folders
+    cannot be locked (Windows, some network drives) nobody is kept out."""
+    make_folder(folder)
+    with ExitStack() as locks:
+        with suppress(ImportError, OSError):
+            import fcntl
+
+            handle = os.open(folder, os.O_RDONLY)
+            locks.callback(os.close, handle)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise CheckpointError(
+                    "another process is at work in this folder", got=folder, fix="wait for it, or choose another folder"
+                ) from None
+        try:
+            yield
+        finally:
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
 
 
 def refuse_unwritable(path: Path, *, again: bool = False) -> None:

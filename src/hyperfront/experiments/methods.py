@@ -181,7 +181,8 @@ def expanded(name: str, plan: Plan, problem: Problem, seed: int, runs: Path, cal
     base, _ = per_ray("ls", plan, problem, seed, runs, callbacks)
     starts, folder = base.model.hypernet(base.model.hypernet.knots).detach(), runs / f"{name}-{seed}"
     expand, patches, spent = partial(plan.expansion.expand, base.model, problem), [], 0.0
-    with _bar(bool(callbacks), plan.expansion.steps * problem.m * len(plan.rays), "tangent") as bar:
+    total = plan.expansion.steps * problem.m * len(plan.rays)
+    with checkpoint.alone_in(folder), _bar(bool(callbacks), total, "tangent") as bar:
         for number, start in enumerate(starts):
             patch, seconds = _patch(folder / f"from-{number}.safetensors", start, plan.settings(name), expand, bar)
             patches.append(patch)
@@ -214,8 +215,8 @@ def _patch(
 
 
 def evolved(name: str, plan: Plan, problem: Problem, seed: int, runs: Path, callbacks: list) -> Trained:
-    with _bar(bool(callbacks), plan.budget.generations, "generation") as bar:
-        folder = runs / f"{name}-{seed}"
+    folder = runs / f"{name}-{seed}"
+    with checkpoint.alone_in(folder), _bar(bool(callbacks), plan.budget.generations, "generation") as bar:
         found = evolve(name, problem, plan.budget, seed=seed, device=plan.device, out=folder, progress=bar)
     theta = along_rays(problem, found.theta, plan.rays, device=plan.device)
     history = [{"status": {}, "seconds": found.seconds}]

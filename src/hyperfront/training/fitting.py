@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from hyperfront import alignment
+from hyperfront import alignment, checkpoint
 from hyperfront.errors import CheckpointError, HyperfrontError, ProblemError
 from hyperfront.front import Front, evaluate
 from hyperfront.model import ParetoModel
@@ -148,7 +149,8 @@ def fit(
     callbacks = [JsonLines(folder.metrics), *callbacks] if folder else callbacks
 
     generators = [model.device] if model.device.type == "cuda" else []
-    with only_deterministic(deterministic), torch.random.fork_rng(devices=generators):
+    alone = checkpoint.alone_in(folder.path) if folder else nullcontext()
+    with alone, only_deterministic(deterministic), torch.random.fork_rng(devices=generators):
         torch.manual_seed(seed)
         made = settings.make_optimizer(model.parameters())
         step = Step(model, problem, solver, share_batch=share_batch)
