@@ -131,6 +131,8 @@ def train(
     if result is not None:  # said now, not after the last epoch
         refuse_unwritable(result, again=resume)
     built = build(name, data_dir=data_dir, **settings.arguments)
+    if batch_size is not None and not built.has_data:
+        raise HyperfrontError(f"{name} has no data to make batches of", fix="leave --batch-size out")
     folder = RunFolder(out or free_folder(Path("runs") / f"{name}-{solver}"))
     set_tf32(tf32)
     torch.set_num_threads(1)  # tensors this small gain nothing from more, and lose much on a busy machine
