@@ -305,6 +305,21 @@ def test_along_the_tangent_points_stay_pareto_stationary_to_first_order():
     assert residual(5e-4) == pytest.approx(residual(1e-3) / 4, rel=0.05)
 
 
+@pytest.mark.parametrize("objective", [0, 1])
+def test_a_step_that_would_overshoot_is_halved_until_its_objective_falls(objective):
+    problem, model, theta, _ = quadratics()
+    curvature = Curvature(model, problem, 1)
+    before = problem.function(theta)[objective]
+    whole, halved = (
+        Expansion(length=30.0, damping=0.0, tolerance=1e-12, halvings=most).step(curvature, theta, objective)
+        for most in (0, 10)
+    )
+    assert problem.function(whole)[objective] > before > problem.function(halved)[objective]
+    steps = torch.log2(30.0 / (halved - theta).norm()).round()
+    assert 0 < steps <= 10
+    torch.testing.assert_close((whole - theta) / 2**steps, halved - theta)
+
+
 def test_from_the_extremes_expansion_goes_along_the_front(fonseca):
     problem, runs = fonseca
     run = runs["LS"]

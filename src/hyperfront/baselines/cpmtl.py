@@ -9,6 +9,9 @@ and ``beta = e_j`` is the direction in which objective ``j`` changes most for it
 ``H`` is positive, so ``theta - v`` lowers it. ``H`` is never formed: MINRES (scipy) needs only its products with
 vectors, a backward pass through the gradient each. The result is a set of points around every solution, and no map from
 rays to them.
+
+The authors' steps have one length. From the sharp minima that long training ends in, half of such steps overshoot, and
+raise the very objective that they are to lower: here a step is halved until it does not.
 """
 
 from __future__ import annotations
@@ -39,7 +42,9 @@ class Expansion:
     steps: int = 5
     """Steps from each solution along each objective."""
     length: float = 0.1
-    """Length of a step in weight space."""
+    """Length of a step in weight space, at most."""
+    halvings: int = 6
+    """How often a step is halved, at most, that would raise its objective on the sample of rows."""
     damping: float = 0.1
     """Added to the diagonal of the Hessian."""
     iterations: int = 50
@@ -47,10 +52,10 @@ class Expansion:
     tolerance: float = 1e-5
     """Relative residual at which MINRES stops."""
     rows: int = 2048
-    """Training rows for the products; the gradients are of all rows."""
+    """Training rows for the products and for the look at a step; the gradients are of all rows."""
 
     def __post_init__(self) -> None:
-        at_least(self, steps=1, length=0, damping=0, iterations=1, tolerance=0, rows=1)
+        at_least(self, steps=1, length=0, damping=0, iterations=1, tolerance=0, rows=1, halvings=0)
 
     def expand(self, model: ParetoModel, problem: Problem, points: Tensor) -> Iterator[Tensor]:
         """The next points ``[n]`` after ``points [k, n]``: a solution, and what was reached from it so far. There
@@ -59,10 +64,19 @@ class Expansion:
         start, here = points[0], points[-1]
         for number in range(len(points) - 1, problem.m * self.steps):
             objective, step = divmod(number, self.steps)
-            here = here if step else start
-            direction = self.tangent(curvature, here, objective)
-            here = here - self.length * direction / direction.norm().clamp_min(torch.finfo(here.dtype).tiny)
+            here = self.step(curvature, here if step else start, objective)
             yield here
+
+    def step(self, curvature: Curvature, theta: Tensor, objective: int) -> Tensor:
+        """Where a step against the tangent leads, as short as it has to be for the objective to fall."""
+        direction = self.tangent(curvature, theta, objective)
+        direction, before = direction / direction.norm().clamp_min(1e-30), curvature.losses(theta)[objective]
+        there = theta
+        for halvings in range(self.halvings + 1):
+            there = theta - self.length / 2**halvings * direction
+            if curvature.losses(there)[objective] < before:
+                break
+        return there
 
     def tangent(self, curvature: Curvature, theta: Tensor, objective: int) -> Tensor:
         """``v [n]`` with ``(H + damping) v = g_j``."""
@@ -95,6 +109,11 @@ class Curvature:
         self.model, self.problem, self.rows = model, problem, rows
         self.source = problem.train.source
         self.batch = self._sample()
+
+    @torch.no_grad()
+    def losses(self, theta: Tensor) -> Tensor:
+        """``[m]``, on the sample of rows."""
+        return torch.stack(self._losses(theta, self.batch))
 
     def gradients(self, theta: Tensor) -> Tensor:
         """``[m, n]``, of the losses over all training rows. Those are functions of sums, ``l = f(sum_b s_b(theta))``
