@@ -105,6 +105,18 @@ def test_nothing_is_claimed_of_every_baseline_before_all_are_there():
     assert not seeds.claims and len(seeds.missing) == 3
 
 
+def test_one_baseline_that_is_above_is_enough_for_a_no():
+    phn = result("phn-epo", 0.7, family="phn", rays=[[0.3, 0.7]] * 5)
+
+    def part(volume: float, seeds: int = 1) -> Finding:
+        known = {"adult-10": [result("ls", volume)], "adult-phn": [phn]}
+        return comparisons.compared(workshop_of(known, seeds), [SIDE], {"adult": {}})
+
+    assert [claim.verdict for claim in part(0.9).claims] == ["no"] and part(0.9).missing == ["Toy: epo"]
+    assert not part(0.7001).claims  # close
+    assert not part(0.9, seeds=2).claims
+
+
 def test_a_hypernetwork_that_ignores_its_ray_has_one_point_and_the_table_says_so():
     same = result("phn-epo", 0.7, family="phn", losses=[[0.5, 0.5]] * 5)
     known = {"adult-10": [result("ls"), result("epo")], "adult-phn": [same, result("phn-epo", seed=1, family="phn")]}
@@ -176,19 +188,40 @@ def test_settings_are_compared_by_their_means():
     assert near.numbers.endswith("of 50")
 
 
-def test_ten_times_as_fast_means_at_the_same_hypervolume():
-    curve = [{"models": k, "seconds": 4.0 * k, "mean": 0.1 * k, "std": 0.0} for k in (1, 2, 3)]
-    race = runtime.Race("Toy", "a", "b", ("ls",))
+def pool(*volumes: float) -> list[dict[str, float]]:
+    """One, two, ... models of four seconds each, with these hypervolumes."""
+    return [{"models": k, "seconds": 4.0 * k, "mean": volume, "std": 0.0} for k, volume in enumerate(volumes, 1)]
 
-    def claim(seconds: float, volume: float):
-        (found,) = runtime.claims(race, {"phn-ls": {"seconds": seconds, "hypervolume": volume}}, {"LS": curve})
-        return found
 
-    assert claim(0.8, 0.15).verdict == "yes" and claim(0.9, 0.15).verdict == "no"
-    assert "2 models" in claim(0.8, 0.15).numbers
-    assert claim(1.2, 9.0).verdict == "yes" and "all models, which stay below" in claim(1.2, 9.0).text
-    slow = {"phn-ls": {"seconds": 1.3, "hypervolume": 9.0}}
-    assert not runtime.claims(race, slow, {"LS": curve})  # more models might have got there, in more time
+@pytest.mark.parametrize(
+    ("seconds", "volume", "verdict"),
+    [
+        (0.8, 0.15, "yes"),  # two models have it, in eight seconds
+        (0.9, 0.15, "no"),
+        (0.8, 0.1005, "close"),  # with 1 % less, one model has it
+        (1.2, 9.0, "yes"),  # three do not have it, and take twelve
+        (1.3, 9.0, "open"),  # more models might have it, in more time
+        (1.2, 0.3005, "yes"),
+    ],
+)
+def test_ten_times_as_fast_means_at_the_same_hypervolume(seconds, volume, verdict):
+    race, curves = runtime.Race("Toy", "a", "b", ("ls",)), {"LS": {"0.1": pool(0.1, 0.2, 0.3)}}
+    (claim,) = runtime.claims(race, {"phn-ls": {"seconds": seconds, "hypervolume": volume}}, curves)
+    assert claim.verdict == verdict
+    assert ("all models, which stay below" in claim.text) == (verdict == "yes" and volume > 0.3)
+    assert ("2 models at 0.1" in claim.numbers) == (0.1 < volume < 0.2)
+
+
+def test_the_better_of_two_learning_rates_is_the_one_to_be_faster_than():
+    race, phn = runtime.Race("Toy", "a", "b", ("ls",)), {"phn-ls": {"seconds": 0.8, "hypervolume": 0.15}}
+    slow, fast, small = pool(0.1, 0.11, 0.12), pool(0.2, 0.25), pool(0.13)
+
+    def verdict(**of_rates: list) -> str:
+        (claim,) = runtime.claims(race, phn, {"LS": of_rates})
+        return claim.verdict
+
+    assert verdict(slow=slow) == "yes" and verdict(slow=slow, fast=fast) == "no"
+    assert verdict(slow=slow, small=small) == "open"  # one model at the better rate is too few to say
 
 
 def on_front(rays: torch.Tensor, offset: float = 0.0) -> list[list[float]]:
@@ -306,25 +339,29 @@ def test_a_race_is_run_by_the_first_seed_and_claims_nothing_while_something_is_m
     known = {"adult-10": pool, "adult-phn": [result("phn-epo", 0.01, family="phn")], "rate": []}
     workshop, race = workshop_of(known), runtime.Race("Toy", "adult-phn", "adult-10", ("epo",))
     finding = runtime.races(workshop, [race])
-    (curve,) = finding.numbers["Toy"]["pool"].values()
+    (curve,) = finding.numbers["Toy"]["pool"]["EPO"].values()
     assert [point["seconds"] for point in curve] == pytest.approx([0.4, 0.8, 1.2, 1.6, 2.0])
     assert curve[-1]["mean"] == pytest.approx(hf.metrics.hypervolume(pool[0].losses(), pool[0].reference))
-    assert [row[1:3] for row in finding.tables[0].rows] == [("PHN-EPO", "1"), ("EPO", "1"), ("EPO", "3"), ("EPO", "5")]
+    name = f"EPO, {pool[0].settings['lr']:g}"
+    assert [row[1:3] for row in finding.tables[0].rows] == [("PHN-EPO", "1"), *((name, k) for k in "135")]
     assert [claim.verdict for claim in finding.claims] == ["no"] and not finding.missing
-    part = runtime.races(workshop, [replace(race, rate="rate")])
-    assert not part.claims and part.missing == ["Toy: ls with another learning rate"]
+    part = runtime.races(workshop, [replace(race, rates=("rate",))])
+    assert not part.claims and part.missing == ["Toy: epo with another learning rate"]
     workshop.seconds = lambda name, method: None
     part = runtime.races(workshop, [race])
     assert not part.claims and part.missing == ["Toy: epo, its time", "Toy: phn-epo, its time"]
 
 
-def test_another_learning_rate_is_raced_beside_ls_alone():
-    known = {"adult-10": [result("ls"), result("epo")], "rate": [result("ls", settings={"lr": 0.5})], "adult-phn": []}
-    race = runtime.Race("Toy", "adult-phn", "adult-10", ("ls", "epo"), rate="rate")
+def test_another_learning_rate_is_raced_beside_the_first_one_of_its_method():
+    first, other = result("ls"), [result("ls", settings={"lr": 0.5}), result("pmtl", settings={"lr": 0.5})]
+    known = {"adult-10": [first, result("epo")], "rate": other, "adult-phn": []}
+    race = runtime.Race("Toy", "adult-phn", "adult-10", ("ls", "epo"), rates=("rate",))  # no PMTL
 
-    def raced() -> list[str]:
-        return [*runtime.races(workshop_of(known), [race]).numbers["Toy"]["pool"]]
+    def raced() -> dict[str, list[str]]:
+        pools = runtime.races(workshop_of(known), [race]).numbers["Toy"]["pool"]
+        return {name: [*of_rates] for name, of_rates in pools.items()}
 
-    assert raced() == ["LS", "LS, learning rate 0.5", "EPO"]
+    usual = f"{first.settings['lr']:g}"
+    assert raced() == {"LS": [usual, "0.5"], "EPO": [usual]}
     known["adult-10"] = [result("epo")]
-    assert raced() == ["EPO"]
+    assert raced() == {"EPO": [usual]}

@@ -21,6 +21,7 @@ import torch
 from torch import nn
 
 from hyperfront import metrics
+from hyperfront.baselines import Expansion
 from hyperfront.errors import CheckpointError
 from hyperfront.experiments import Result
 from hyperfront.experiments import compare as comparing
@@ -113,7 +114,7 @@ def test_full_studies_follow_the_paper():
     assert {name: STUDIES[name].rays for name in pools} == pools
     for name, study in STUDIES.items():
         large = study.problem == "nyuv2" or study.preset.startswith("resnet18") or name in pools
-        large = large or name == "rate-phn" or name.endswith("-rate-epo")
+        large = large or name == "rate-phn" or name.endswith("-rate-others")
         assert study.seeds == (1 if large or name == "fonseca-evolution" else 3), name
     assert STUDIES["fonseca-evolution"].budget.generations == 100_000
     names = ("multi-mnist-5", "adult-10", "nyuv2-5", "sarcos-paper-20")
@@ -476,3 +477,42 @@ def test_times_are_measured_again_with_other_settings_and_looks_on_another_model
     shutil.rmtree(workshop.folder("toy") / "looks")
     with pytest.raises(CheckpointError, match="not the one that the result is of"):
         look()
+
+
+def test_fewer_seeds_replace_no_item_that_has_them_all(tmp_path):
+    copy = tmp_path / "results"
+    shutil.copytree(RESULTS / "full", copy / "full")
+    before = (copy / "full" / "figure-10" / "table.md").read_text()
+    one = Workshop(copy, "full", train=False, seeds=1)
+    reproduce("figure-10", ITEMS["figure-10"], one)
+    assert (copy / "full" / "figure-10" / "table.md").read_text() == before
+    for file in (copy / "full" / "studies" / "alpha-0.1" / "results").glob("*-[12].json"):
+        file.unlink()
+    finding, _ = reproduce("figure-10", ITEMS["figure-10"], one)
+    assert not finding.missing and {row[2] for row in finding.tables[0].rows} >= {"1"}
+
+
+def test_cpmtl_has_the_learning_rate_that_was_chosen_for_ls(tmp_path, monkeypatch):
+    few, rates = {"epochs": 1, "rays_per_step": 4}, {"lr": [1e-9, 1e-2]}
+    study = Study(
+        "zdt1", ("cpmtl", "ls"), 3, TOY, seeds=1, preset="best", changes=few, search=rates, expansion=Expansion(steps=1)
+    )
+    monkeypatch.setitem(STUDIES, "tuned", study)
+    results = Workshop(tmp_path / "results", "full", runs=tmp_path / "runs").results("tuned")
+    assert {result.method: result.settings["lr"] for result in results} == {"cpmtl": 1e-2, "ls": 1e-2}
+    assert [path.name for path in (tmp_path / "results" / "full" / "tuned").iterdir()] == ["zdt1-ls.json"]
+
+
+def test_options_of_the_solver_are_settings_of_hypernetworks(tmp_path, monkeypatch):
+    few = {"epochs": 1, "rays_per_step": 2}
+    study = Study("zdt1", ("phn-epo", "ls"), 3, TOY, seeds=1, preset="best", changes=few)
+    monkeypatch.setitem(STUDIES, "usual", study)
+    monkeypatch.setitem(STUDIES, "other", replace(study, solver={"space": "hypernetwork"}))
+    workshop = Workshop(tmp_path / "results", "full", runs=tmp_path / "runs")
+    (usual, same), (other, as_same) = (workshop.results(name) for name in ("usual", "other"))
+    assert other.settings == {**usual.settings, "solver": {"space": "hypernetwork"}} and other.fronts != usual.fronts
+    assert as_same.settings == same.settings and as_same.fronts == same.fronts
+    assert (
+        json.loads((tmp_path / "runs/full/other/phn-epo-0/config.json").read_text())["solver"]["space"]
+        == "hypernetwork"
+    )

@@ -66,6 +66,8 @@ class Plan:
     """``[R, m]``, in the convention ``inverse``."""
     tuned: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Settings of methods by name that replace those of the recipe."""
+    solver: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the solver of hypernetworks."""
     expansion: Expansion = field(default_factory=Expansion)
     budget: Budget = field(default_factory=Budget)
     one_by_one: bool = False
@@ -87,6 +89,8 @@ class Plan:
             own["expansion"] = asdict(self.expansion)
         elif method in EVOLUTIONARY:
             own["budget"] = asdict(self.budget)
+        elif self.solver and family(method) == "phn":
+            own["solver"] = dict(self.solver)
         return describe(asdict(self.recipe_of(method))) | own
 
 
@@ -140,7 +144,7 @@ def _seconds_before(name: str, plan: Plan, runs: Path, seed: int) -> float:
     folder = runs / f"{trained_as(name)}-{seed}"
     training = sum(RunFolder(path).seconds() for path in (folder, *folder.glob("ray-*")))
     patches = [checkpoint.read(file)[1] for file in (runs / f"{name}-{seed}").glob("from-*.safetensors")]
-    expanding = sum(patch["seconds"] for patch in patches if patch["settings"] == plan.settings(name))
+    expanding = sum(patch["seconds"] for patch in patches if patch.get("settings") == plan.settings(name))
     return seconds_so_far(folder) + training + expanding
 
 
@@ -164,7 +168,7 @@ def fit_hypernetwork(
 def hypernetwork(name: str, plan: Plan, problem: Problem, seed: int, runs: Path, callbacks: list) -> Trained:
     options: dict[str, Any] = {"seed": seed, "device": plan.device, "engine": plan.engine, "callbacks": callbacks}
     options |= {"out": runs / f"{name}-{seed}", "resume": True}
-    solver = make_solver(name.removeprefix("phn-"))
+    solver = make_solver(name.removeprefix("phn-"), dict(plan.solver))
     return fit_hypernetwork(problem, plan.rays, solver, plan.recipe_of(name), **options), {}
 
 
@@ -204,8 +208,9 @@ def _patch(
     points, before = start[None], 0.0
     if file.exists():
         tensors, document = checkpoint.read(file)
-        if document["settings"] == settings and torch.equal(tensors["points"][0], start.cpu()):
-            points, before = tensors["points"].to(start), document["seconds"]
+        known = tensors.get("points", start[:0])
+        if document.get("settings") == settings and len(known) and torch.equal(known[0], start.cpu()):
+            points, before = known.to(start), document["seconds"]
     began, seconds = time.perf_counter(), before
     for point in expand(points):
         points, seconds = torch.cat([points, point[None]]), before + time.perf_counter() - began

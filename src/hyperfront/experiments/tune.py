@@ -208,7 +208,7 @@ def _hypernetwork(
 ) -> float:
     """The validation hypervolume that a hypernetwork reaches."""
     options = {"device": plan.device, "engine": plan.engine, "callbacks": [*callbacks, BelowMedian(trial)]}
-    solver = make_solver(method.removeprefix("phn-"))
+    solver = make_solver(method.removeprefix("phn-"), dict(plan.solver))
     run = fit_hypernetwork(problem, plan.rays, solver, recipe, seed=seed, **options)
     return _note(trial, run.front, problem)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from matplotlib import rc_context
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -47,8 +49,10 @@ def ray_colours(rays: Any) -> np.ndarray:
     return COLOURS(np.asarray(rays, float)[:, 0])
 
 
-def methods_legend(figure: Figure, methods: Sequence[str], *, coloured: bool = True) -> None:
-    """Marks (and colours) of methods, below the panels."""
+def methods_legend(
+    figure: Figure, methods: Sequence[str], *, coloured: bool = True, more: Sequence[Artist] = ()
+) -> None:
+    """Marks (and colours) of methods, below the panels; then what else is to be explained."""
     handles = [
         Line2D(
             [],
@@ -62,17 +66,21 @@ def methods_legend(figure: Figure, methods: Sequence[str], *, coloured: bool = T
         for method in methods
     ]
     if handles:
-        figure.legend(handles=handles, loc="outside lower center", ncols=min(7, len(handles)))
+        count = len(handles) + len(more)
+        rows = math.ceil(count / 6)
+        figure.legend(handles=[*handles, *more], loc="outside lower center", ncols=math.ceil(count / rows))
 
 
-def scatter(axes: Axes, method: str, rays: Any, losses: Any) -> None:
+def scatter(axes: Axes, method: str, rays: Any, losses: Any, *, hollow: bool = False) -> None:
     """Points of a method in the plane, coloured by ray; CPMTL has none."""
     points = np.asarray(losses, float)
     colours = ray_colours(rays) if len(rays) == len(points) else MUTED
     filled = MARK_OF.get(method, "o") not in "x"
-    edge: dict[str, Any] = {"edgecolors": INK, "linewidths": 0.6} if filled else {"linewidths": 1.4}
+    look: dict[str, Any] = {"c": colours, **({"edgecolors": INK, "linewidths": 0.6} if filled else {"linewidths": 1.4})}
+    if hollow:
+        look = {"facecolors": "none", "edgecolors": colours, "linewidths": 1.2}
     size = 12 if method == "cpmtl" else 34
-    axes.scatter(*points.T, c=colours, marker=MARK_OF.get(method, "o"), s=size, zorder=4, **edge)
+    axes.scatter(*points.T, marker=MARK_OF.get(method, "o"), s=size, zorder=4, **look)
 
 
 def logarithmic(axes: Axes, *, upwards: bool = False) -> None:

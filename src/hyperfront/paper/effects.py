@@ -57,6 +57,16 @@ MEASURED = (
     ("splits", MNIST[0], "phn-epo", {"clean": f"{MNIST[0]}-phn", "as the paper": "split-paper"}),
     ("penalties", "adult", "phn-epo", {"probabilities": "adult-phn", "logits": "gap-logit"}),
     ("sarcos-leak", "sarcos", "phn-epo", {"as the paper": "sarcos-paper-phn", "blocks": "sarcos-blocks-phn"}),
+    ("gram", MNIST[0], "phn-epo", {"of weights": f"{MNIST[0]}-phn", "of the hypernetwork": "gram-hypernetwork"}),
+    *(
+        (
+            "sarcos-batch",
+            "sarcos",
+            method,
+            {f"{NAME_OF[method]}, 256": "sarcos-paper-phn", f"{NAME_OF[method]}, 512": "sarcos-batch-512"},
+        )
+        for method in PHN
+    ),
     *(
         (
             "sarcos-hidden",
@@ -80,7 +90,7 @@ MEASURED = (
         ("tuning", MNIST[0], method, {f"{NAME_OF[method]}, 1e-4": paper, f"{NAME_OF[method]}, 1e-3": other})
         for paper, other, methods in (
             (f"{MNIST[0]}-5", f"{MNIST[0]}-rate", ("ls",)),
-            (f"{MNIST[0]}-5", f"{MNIST[0]}-rate-epo", ("epo",)),
+            (f"{MNIST[0]}-5", f"{MNIST[0]}-rate-others", ("epo", "pmtl", "cpmtl")),
             (f"{MNIST[0]}-phn", "rate-phn", PHN),
         )
         for method in methods

@@ -29,17 +29,20 @@ class Claim:
     """What the paper says or the item should show, whether it does here, and by which numbers."""
 
     text: str
-    holds: bool
+    holds: bool | None
+    """None where the numbers do not say."""
     numbers: str
     close: bool = False
     """Whether other seeds might have said otherwise."""
+    kind: str = "others"
+    """What it is about, where many are about the same."""
 
     @property
     def verdict(self) -> str:
-        return "close" if self.close else "yes" if self.holds else "no"
+        return "open" if self.holds is None else "close" if self.close else "yes" if self.holds else "no"
 
 
-def above(text: str, ours: Sequence[float], theirs: Sequence[float], whose: str) -> Claim:
+def above(text: str, ours: Sequence[float], theirs: Sequence[float], whose: str, *, kind: str = Claim.kind) -> Claim:
     """Whether the mean of ``ours`` is above that of ``theirs``; close if by less than both deviate over seeds. What
     rests on one seed, which does not deviate, says so; of one seed each, 1 % is close.
 
@@ -53,7 +56,7 @@ def above(text: str, ours: Sequence[float], theirs: Sequence[float], whose: str)
     deviation = 0.01 * abs(fmean(theirs)) if len(ours) == len(theirs) == 1 else deviation
     numbers = f"{spread(ours)} against {spread(theirs)} of {whose}"
     single = "; one seed" if 1 in (len(ours), len(theirs)) else ""
-    return Claim(text, apart > 0, numbers + single, abs(apart) < deviation)
+    return Claim(text, apart > 0, numbers + single, abs(apart) < deviation, kind)
 
 
 @dataclass

@@ -48,9 +48,8 @@ TITLES = {
     "default": "Default",
     "bank": "Bank",
 }
-IMAGES = tuple(
-    Side(TITLES[name], name, f"{name}-phn", f"{name}-5", 5, (f"{name}-rate", f"{name}-rate-epo")) for name in MNIST
-)
+RATES_OF = {name: (f"{name}-rate", f"{name}-rate-others") for name in MNIST}
+IMAGES = tuple(Side(TITLES[name], name, f"{name}-phn", f"{name}-5", 5, RATES_OF[name]) for name in MNIST)
 FAIRNESS = tuple(Side(TITLES[name], name, f"{name}-phn", f"{name}-10", 10) for name in PEOPLE)
 SCENES = (
     Side("NYUv2, 144 x 192", "nyuv2", "nyuv2-phn", "nyuv2-5", 5),
@@ -83,13 +82,12 @@ TOY_8 = tuple(
     for name in ("problem2", "zdt2", "zdt2-sigmoid")
 )
 RACES_5 = (
-    Race("Multi-(Fashion+MNIST)", "multi-fashion-mnist-phn", "multi-fashion-mnist-25", rate="multi-fashion-mnist-rate"),
+    Race(TITLES[MNIST[0]], f"{MNIST[0]}-phn", f"{MNIST[0]}-25", rates=RATES_OF[MNIST[0]]),
     Race("Adult", "adult-phn", "adult-30"),
     Race("SARCOS", "sarcos-paper-phn", "sarcos-40"),
 )
 RACES_11 = (
-    Race("Multi-Fashion", "multi-fashion-phn", "multi-fashion-25", rate="multi-fashion-rate"),
-    Race("Multi-MNIST", "multi-mnist-phn", "multi-mnist-25", rate="multi-mnist-rate"),
+    *(Race(TITLES[name], f"{name}-phn", f"{name}-25", rates=RATES_OF[name]) for name in MNIST[1:]),
     Race("NYUv2, 144 x 192", "nyuv2-phn", "nyuv2-5", ("ls",)),
 )
 SIZES = {TITLES[name]: (f"{name}-resnet18-5", *(f"{name}-resnet18-{size}" for size in RESNET)) for name in MNIST}
@@ -112,7 +110,7 @@ ITEMS: dict[str, Item] = {
     "figure-3": Item(
         "test losses of all methods on three Multi-MNIST sets, and the front of PHN-EPO over epochs",
         partial(losses_and_evolution, sides=IMAGES),
-        (*DATA, "pmtl", "cpmtl", "gram", "precision", "seeds"),
+        (*DATA, "pmtl", "cpmtl", "tuning", "gram", "precision", "seeds"),
     ),
     "figure-4": Item(
         "accuracy against fairness: the losses of every point of PHN-EPO on three data sets",
@@ -163,7 +161,7 @@ ITEMS: dict[str, Item] = {
     "table-2": Item(
         "three fairness sets: all methods, ten rays for baselines",
         partial(compared, sides=FAIRNESS, paper=numbers.TABLE_2),
-        (*PEOPLE_DATA, "pmtl", "generations", *PROTOCOL),
+        (*PEOPLE_DATA, "pmtl", "cpmtl", "generations", *PROTOCOL),
     ),
     "table-3": Item(
         "NYUv2: all methods, five rays for baselines",

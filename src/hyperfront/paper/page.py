@@ -63,7 +63,7 @@ def _is_text(content: Table, column: int) -> bool:
 
 
 def _cell(tag: str, text: str, kind: str, words: bool, *, link: bool = False, label: str | None = None) -> str:
-    known = {"missing": "gap"} | {name: name for name in ("yes", "no", "close", "complete", "partial", "smoke")}
+    known = {"missing": "gap"} | {name: name for name in ("yes", "no", "close", "open", "complete", "partial", "smoke")}
     classes = " ".join(filter(None, [kind, "words" if words else "", known.get(text, "") if tag == "td" else ""]))
     inner = f'<a href="#{escape(text)}">{escape(text)}</a>' if link else _text(text)
     attributes = (f' class="{classes}"' if classes else "") + (f' data-label="{escape(label)}"' if label else "")

@@ -9,10 +9,12 @@ import numpy as np
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
 from matplotlib.colors import Normalize
+from matplotlib.lines import Line2D
 
 from hyperfront import metrics, plots
+from hyperfront.experiments.result import Result
 from hyperfront.paper.comparisons import Side, methods_of
-from hyperfront.paper.drawing import absent, logarithmic, methods_legend, panels, ray_colours, scatter
+from hyperfront.paper.drawing import MARK_OF, NAME_OF, absent, logarithmic, methods_legend, panels, ray_colours, scatter
 from hyperfront.paper.finding import Finding, Table, shown
 from hyperfront.paper.looks import evolution, same_rays
 from hyperfront.paper.workshop import Workshop
@@ -21,9 +23,9 @@ from hyperfront.plots.static import COLOURS
 
 
 def losses_and_evolution(workshop: Workshop, sides: Sequence[Side]) -> Finding:
-    """Above, the test losses of all methods (first seed), with lines for hypernetworks, that of PHN-LS dashed; below,
-    the validation front of PHN-EPO over epochs."""
-    finding, rows, methods = Finding(), [], []
+    """Above, the test losses of all methods (first seed), with lines for hypernetworks, that of PHN-LS dashed, and
+    hollow marks for another learning rate; below, the validation front of PHN-EPO over epochs."""
+    finding, rows, methods, rates = Finding(), [], [], set()
     with panels(2, len(sides), height=3.1) as (figure, axes):
         for (above, below), side in zip(axes.T, sides):
             results = [result for result in side.results(workshop) if result.seed == 0]
@@ -42,6 +44,10 @@ def losses_and_evolution(workshop: Workshop, sides: Sequence[Side]) -> Finding:
                 if len(losses):
                     scatter(above, result.method, rays if result.family != "cpmtl" else [], losses)
                 finding.environments.append(dict(result.environment))
+            others = [r for study in side.rates for r in workshop.results(study) if r.seed == 0]
+            for result in others:
+                scatter(above, result.method, result.inverse_rays().numpy(), result.losses().numpy(), hollow=True)
+                rates.add(f"{result.settings['lr']:g}")
             known = any(result.method == "phn-epo" for result in results)
             records = evolution(workshop, side.phn, "phn-epo", 0) if known else None
             if records:
@@ -49,18 +55,33 @@ def losses_and_evolution(workshop: Workshop, sides: Sequence[Side]) -> Finding:
                 rows += [(side.title, *_epoch(record)) for record in plots.spread(records, 5)]
             else:
                 finding.missing.append(f"{side.title}: evolution of phn-epo")
-            fronts = {r.method: {"rays": r.rays, "losses": r.fronts["test"]["losses"]} for r in results}
+            fronts = {result.method: _front(result) for result in results}
+            fronts |= {f"{result.method}, {result.settings['lr']:g}": _front(result) for result in others}
             finding.numbers[side.title] = {"fronts": fronts, "evolution": records}
             logarithmic(above, upwards=True)  # the ends of some methods are far out
-            for each, drawn in ((above, results), (below, records)):
-                each.set(xlabel="left", ylabel="right")
+            for each, drawn, split in ((above, results, "test"), (below, records, "validation")):
+                each.set(xlabel=f"{split} loss, left", ylabel=f"{split} loss, right")
                 if not drawn:
                     absent(each)
-        methods_legend(figure, [*dict.fromkeys(methods)], coloured=False)
+        look: dict[str, Any] = {"color": INK, "markersize": 6, "fillstyle": "none"}
+        more = [
+            Line2D([], [], color=INK, linewidth=1, linestyle=style, label=f"{NAME_OF[method]}, all rays")
+            for method, style in (("phn-epo", "-"), ("phn-ls", "--"))
+            if method in methods
+        ]
+        more += [
+            Line2D([], [], marker=MARK_OF["ls"], linestyle="", label=f"learning rate {rate}", **look)
+            for rate in sorted(rates)
+        ]
+        methods_legend(figure, [*dict.fromkeys(methods)], coloured=False, more=more)
     columns = ("problem", "epoch", "validation HV", "validation uniformity")
     finding.tables.append(Table("PHN-EPO over epochs, first seed", columns, rows))
     finding.figure = figure
     return finding
+
+
+def _front(result: Result) -> dict[str, Any]:
+    return {"rays": result.rays, "losses": result.fronts["test"]["losses"]}
 
 
 def _epoch(record: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -79,7 +100,8 @@ def _over_epochs(figure: Any, axes: Any, records: Sequence[dict[str, Any]]) -> N
 
 
 def trade_offs(workshop: Workshop, studies: Sequence[str]) -> Finding:
-    """Each line is a point of PHN-EPO's front (first seed): cross entropy and the two penalties, coloured by ray."""
+    """Each line is a point of PHN-EPO's front (first seed): cross entropy and the two penalties, each from its least to
+    its largest, coloured by ray."""
     finding, rows = Finding(), []
     with panels(1, len(studies), width=3.6) as (figure, axes):
         for each, study in zip(axes[0], studies):
@@ -91,10 +113,15 @@ def trade_offs(workshop: Workshop, studies: Sequence[str]) -> Finding:
                 continue
             (result,) = results
             losses, rays = np.array(result.fronts["test"]["losses"]), np.array(result.rays)
-            lines = [np.column_stack([np.arange(losses.shape[1]), row]) for row in losses]
+            low, high = losses.min(0), losses.max(0)
+            scaled = (losses - low) / np.maximum(high - low, 1e-12)
+            lines = [np.column_stack([np.arange(losses.shape[1]), row]) for row in scaled]
             each.add_collection(LineCollection(lines, colors=list(ray_colours(rays)), linewidths=0.8, alpha=0.7))
-            each.set_xticks(range(losses.shape[1]), [name.replace("_", "\n") for name in result.objectives])
-            each.set(xlim=(-0.1, losses.shape[1] - 0.9), ylim=(0, losses.max() * 1.05), ylabel="test loss")
+            names = [name.replace("_", "\n") for name in result.objectives]
+            ends = [f"{name}\n{text}" for name, text in zip(names, _ranges(losses))]
+            each.set_xticks(range(losses.shape[1]), ends, fontsize=7)
+            each.set_yticks([0, 1], ["least", "most"])
+            each.set(xlim=(-0.1, losses.shape[1] - 0.9), ylim=(-0.03, 1.03), ylabel="test loss")
             share = shown(metrics.nondominated_share(result.losses()), 2)
             rows.append((result.problem, str(len(losses)), *_ranges(losses), share))
             finding.numbers[study] = {"rays": result.rays, "losses": result.fronts["test"]["losses"]}

@@ -114,11 +114,15 @@ def _claims(sections: list[Section]) -> Iterator[str]:
     if not claims:
         yield page.paragraph("Nothing yet: claims are checked on full runs.")
         return
-    count = Counter(claim.verdict for _, claim in claims)
     yield page.paragraph(
-        f"Of {len(claims)} statements, {count['yes']} hold here, {count['no']} do not, and {count['close']} are close: "
-        "two means are apart by less than the sum of their standard deviations over seeds."
+        "What the paper says, or what should be seen, and whether it is so here. Close: two means are apart by less "
+        "than the sum of their standard deviations over seeds, or with one seed each by less than 1 %. Open: the "
+        "numbers do not say."
     )
+    count = Counter((claim.kind, claim.verdict) for _, claim in claims)
+    verdicts, kinds = ("yes", "close", "no", "open"), dict.fromkeys(claim.kind for _, claim in claims)
+    short = [(kind, *(str(count[kind, verdict]) for verdict in verdicts)) for kind in kinds]
+    yield page.table(Table("In short", ("statements", *verdicts), short))
     rows = [(each.name, claim.text, claim.verdict, claim.numbers) for each, claim in claims]
     yield page.table(Table("Claims", ("item", "claim", "holds", "numbers"), rows), link_first=True, stacked=True)
 
@@ -160,7 +164,8 @@ def _runs(results: list[Result]) -> Iterator[str]:
     yield page.paragraph(
         "Every result of `full`: what the items above are made from, and what `hyperfront train --result` wrote. "
         "“Of attainable” compares the uniformity with the best that a non-dominated point of any run has at the same "
-        "ray. Scores are in the table of `hyperfront results --markdown`."
+        "ray. Seconds are as spent, beside other runs; those in the tables above were measured alone. Scores are in "
+        "the table of `hyperfront results --markdown`."
     )
     yield page.table(Table(f"{len(results)} files", *without_scores(summarise(results))))
 

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from hyperfront import metrics
 from hyperfront.experiments.result import Result
@@ -22,8 +24,10 @@ from hyperfront.paper.drawing import MARK_OF, NAME_OF, absent, colour_of, logari
 from hyperfront.paper.finding import Claim, Finding, Table, shown
 from hyperfront.paper.studies import SEPARATE
 from hyperfront.paper.workshop import Workshop
+from hyperfront.plots import INK
 
 SUBSETS = 50
+TEN_TIMES = "a hypernetwork is ten times as fast as models of the same hypervolume"
 
 
 @dataclass(frozen=True)
@@ -35,8 +39,8 @@ class Race:
     pool: str
     methods: tuple[str, ...] = SEPARATE
     """Of the pool."""
-    rate: str | None = None
-    """A study of a few LS models with another learning rate."""
+    rates: tuple[str, ...] = ()
+    """Studies of a few models with another learning rate."""
 
 
 def subset_volumes(
@@ -55,14 +59,13 @@ def subset_volumes(
 
 def races(workshop: Workshop, panels_of: Sequence[Race]) -> Finding:
     """A panel and some rows for each race."""
-    finding, rows, methods, dashed = Finding(), [], [], False
+    finding, rows, methods, dashed = Finding(), [], [], set()
     with panels(1, len(panels_of), width=3.4) as (figure, axes):
         for each, race in zip(axes[0], panels_of):
             each.set_title(race.title, fontsize=10)
             pool, no_pool = _timed(workshop, race.pool, race.methods)
             phn, no_phn = _timed(workshop, race.phn, workshop.study(race.phn).methods)
-            other = _first_seed(workshop, race.rate)
-            no_rate = ["ls with another learning rate"] if race.rate and other is None else []
+            others, no_rate = _other_rates(workshop, race)
             missing = [f"{race.title}: {what}" for what in (*no_pool, *no_phn, *no_rate)]
             finding.missing.extend(missing)
             points = {method: _point(*timed) for method, timed in phn.items()}
@@ -71,17 +74,18 @@ def races(workshop: Workshop, panels_of: Sequence[Race]) -> Finding:
                 each.plot(seconds, volume, marker=MARK_OF[method], color=colour_of(method), markersize=8)
                 each.axhline(volume, color=colour_of(method), linewidth=0.8, linestyle=":")
                 rows.append((race.title, NAME_OF[method], "1", shown(volume), "-", shown(seconds, 1)))
-            curves = {}
+            curves: dict[str, dict[str, list[dict[str, float]]]] = {}
             for method, (result, times) in pool.items():
                 seconds = times["one_by_one"] / len(result.rays)  # of a model
-                curves[NAME_OF[method]] = curve = _curve(result, seconds)
-                _draw(each, method, curve, style="-")
-                if method == "ls" and other:
-                    curves[f"LS, learning rate {other.settings['lr']:g}"] = curve = _curve(other, seconds)
-                    _draw(each, method, curve, style="--")
-                    dashed = True
-            for name, curve in curves.items():
-                rows += [_row(race, name, point) for point in (curve[0], curve[len(curve) // 2], curve[-1])]
+                curves[NAME_OF[method]] = of_rates = {_rate(result): _curve(result, seconds)}
+                _draw(each, method, of_rates[_rate(result)], style="-")
+                if other := others.get(method):
+                    of_rates[_rate(other)] = _curve(other, seconds)
+                    _draw(each, method, of_rates[_rate(other)], style="--")
+                    dashed.add(_rate(other))
+                for rate, curve in of_rates.items():
+                    some = (curve[0], curve[len(curve) // 2], curve[-1])
+                    rows += [_row(race, f"{NAME_OF[method]}, {rate}", point) for point in some]
             logarithmic(each)
             each.set(xlabel="training time, s", ylabel="test hypervolume")
             if not pool | phn:
@@ -91,11 +95,13 @@ def races(workshop: Workshop, panels_of: Sequence[Race]) -> Finding:
             finding.environments.extend(dict(result.environment) for result, _ in (pool | phn).values())
             finding.timed.extend(times["environment"] for _, times in (pool | phn).values())
             methods += [*pool, *phn]
-        methods_legend(figure, [*dict.fromkeys(methods)])
+        lines = [Line2D([], [], color=INK, linestyle="--", label=f"learning rate {rate}") for rate in sorted(dashed)]
+        shade = [Patch(color=INK, alpha=0.2, linewidth=0, label="deviation over subsets")]
+        methods_legend(figure, [*dict.fromkeys(methods)], more=[*lines, *shade])
     columns = ("problem", "method", "models", "HV", "deviation over subsets", "seconds")
     finding.tables.append(Table("Hypervolume against training time, first seed", columns, rows))
     if dashed:
-        finding.notes.append("Dashed: LS with another learning rate than the paper's, as many models as in table 1.")
+        finding.notes.append("Dashed: models with another learning rate than the paper's, as many as in table 1.")
     finding.figure = figure
     return finding
 
@@ -110,9 +116,17 @@ def _timed(
     return {method: (results[method], known) for method, known in times.items() if known}, missing
 
 
-def _first_seed(workshop: Workshop, study: str | None) -> Result | None:
-    results = workshop.results(study, ["ls"]) if study else []
-    return next((result for result in results if result.seed == 0), None)
+def _other_rates(workshop: Workshop, race: Race) -> tuple[dict[str, Result], list[str]]:
+    """The first seed of methods with another learning rate, and what is missing of that."""
+    wanted = [(study, method) for study in race.rates for method in workshop.study(study).methods]
+    found = [result for study, method in wanted for result in workshop.results(study, [method]) if result.seed == 0]
+    known = {result.method: result for result in found if result.method in race.methods}
+    missing = [m for _, m in wanted if m in race.methods and m not in known]
+    return known, [f"{method} with another learning rate" for method in missing]
+
+
+def _rate(result: Result) -> str:
+    return f"{result.settings['lr']:g}"
 
 
 def _curve(result: Result, seconds: float) -> list[dict[str, float]]:
@@ -136,19 +150,39 @@ def _point(result: Result, times: dict[str, float]) -> dict[str, float]:
     return {"seconds": times["training"], "hypervolume": result.fronts["test"]["hypervolume"]}
 
 
-def claims(race: Race, phn: dict[str, dict[str, float]], curves: dict[str, list[dict[str, float]]]) -> list[Claim]:
-    """How much faster the hypernetwork is than as many models as reach its hypervolume, or than all of the pool: how
-    many a pool that stays below would need, and how long they would take, is not known unless that is long enough."""
+def claims(
+    race: Race, phn: dict[str, dict[str, float]], curves: dict[str, dict[str, list[dict[str, float]]]]
+) -> list[Claim]:
+    """Whether a hypernetwork takes a tenth of the time of as many models as reach its hypervolume, with whichever
+    learning rate that is sooner; close if it would be otherwise for 1 % more or less of hypervolume."""
     claims = []
-    for ours, (name, curve) in itertools.product(phn, curves.items()):
+    for ours, (name, of_rates) in itertools.product(phn, curves.items()):
         seconds, volume = phn[ours]["seconds"], phn[ours]["hypervolume"]
-        reached = [point for point in curve if point["mean"] >= volume]
-        if not reached and curve[-1]["seconds"] < 10 * seconds:
-            continue
-        point = reached[0] if reached else curve[-1]
-        at = "as many models as have its hypervolume" if reached else "all models, which stay below its hypervolume"
+        reached, rate, point = _needed(of_rates, volume)
+        verdicts = [_tenth(seconds, of_rates, share * volume) for share in (0.99, 1, 1.01)]
+        at = "as many models as have its hypervolume"
+        if not reached and verdicts[1]:
+            at = "all models, which stay below its hypervolume"
         text = f"{race.title}: {NAME_OF[ours]} is ten times as fast as {name} with {at}"
-        theirs = f"{point['seconds']:,.1f} s (HV {point['mean']:.4f}) of {point['models']:.0f} models"
+        theirs = f"{point['seconds']:,.1f} s (HV {point['mean']:.4f}) of {point['models']:.0f} models at {rate}"
         numbers = f"{seconds:,.1f} s (HV {volume:.4f}) against {theirs}, first seed"
-        claims.append(Claim(text, 10 * seconds <= point["seconds"], numbers))
+        numbers += "; more were not trained" if verdicts[1] is None else ""
+        close = len({verdict for verdict in verdicts if verdict is not None}) > 1
+        claims.append(Claim(text, verdicts[1], numbers, close, TEN_TIMES))
     return claims
+
+
+def _needed(of_rates: dict[str, list[dict[str, float]]], volume: float) -> tuple[bool, str, dict[str, float]]:
+    """The least models that have a hypervolume, with their learning rate; where none have, all that come nearest."""
+    reached = [(rate, p) for rate, curve in of_rates.items() for p in curve if p["mean"] >= volume]
+    if reached:
+        return True, *min(reached, key=lambda found: found[1]["seconds"])
+    return False, *max(((rate, curve[-1]) for rate, curve in of_rates.items()), key=lambda found: found[1]["mean"])
+
+
+def _tenth(seconds: float, of_rates: dict[str, list[dict[str, float]]], volume: float) -> bool | None:
+    """Whether these are at most a tenth of the time of models with that hypervolume. None where models of a pool that
+    stays below are too few to say."""
+    reached, _, point = _needed(of_rates, volume)
+    enough = reached or all(10 * seconds <= curve[-1]["seconds"] for curve in of_rates.values())
+    return 10 * seconds <= point["seconds"] if enough else None

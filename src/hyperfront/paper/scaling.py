@@ -16,6 +16,8 @@ from hyperfront.paper.looks import at_rays
 from hyperfront.paper.workshop import Workshop
 from hyperfront.preferences import rays as laid_out
 
+SMALLER = "a hypernetwork with a tenth of the parameters is above separate ResNet18s"
+
 
 def against_parameters(workshop: Workshop, problems: Mapping[str, Sequence[str]]) -> Finding:
     """Hypernetworks of several sizes and separate models: ``problems`` has the studies of each panel."""
@@ -77,10 +79,12 @@ def claims(title: str, results: Sequence[Result]) -> list[Claim]:
     ours = max(small, key=lambda r: r.fronts["val"]["hypervolume"])
     text = f"{title}: a hypernetwork with a tenth of the parameters of separate models has a larger hypervolume"
     chosen = f"{ours.parameters:,} of ours, the best on validation data"
-    whose = f"{NAME_OF[best.method]} with {best.parameters:,} parameters ({chosen})"
-    found = [above(text, _volume(ours), _volume(best), whose)]
+    rate = f"at one learning rate, {best.settings['lr']:g}, that was not chosen"
+    whose = f"{NAME_OF[best.method]} with {best.parameters:,} parameters, {rate} ({chosen})"
+    found = [above(text, _volume(ours), _volume(best), whose, kind=SMALLER)]
     few = _volume_at(ours, best.inverse_rays())
-    return [*found, above(f"{text}, on the same rays", [few], _volume(best), whose)] if few is not None else found
+    same = f"{text}, on the same rays"
+    return [*found, above(same, [few], _volume(best), whose, kind=SMALLER)] if few is not None else found
 
 
 def _volume(result: Result) -> list[float]:

@@ -67,6 +67,8 @@ class Study:
     """Arguments of the problem, beside those of the preset."""
     search: Mapping[str, list[Any]] = field(default_factory=dict)
     """Settings to be chosen for each method, by the paper's protocol (:mod:`hyperfront.experiments.tune`)."""
+    solver: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the solver."""
     expansion: Expansion = field(default_factory=Expansion)
     budget: Budget = field(default_factory=Budget)
 
@@ -116,8 +118,10 @@ def _images() -> dict[str, Study]:
         studies[f"{name}-phn"] = Study(name, PHN, 25, IMAGES)
         studies[f"{name}-5"] = Study(name, ("ls", "cpmtl", "pmtl", "epo"), 5, IMAGES)
         studies[f"{name}-rate"] = Study(name, ("ls",), 5, IMAGES, changes=FASTER)
-        as_ls = replace(IMAGES, without=("epo",))
-        studies[f"{name}-rate-epo"] = Study(name, ("epo",), 5, as_ls, seeds=1, changes=FASTER)
+        others = ("epo", "pmtl", "cpmtl")
+        studies[f"{name}-rate-others"] = Study(
+            name, others, 5, replace(IMAGES, without=others), seeds=1, changes=FASTER
+        )
         studies[f"{name}-25"] = Study(name, SEPARATE, 25, IMAGES, seeds=1)
         lenet = replace(IMAGES, arguments={"rows": 128, "target": "lenet"})
         studies[f"{name}-resnet18-5"] = Study(name, SEPARATE, 5, lenet, seeds=1, preset="resnet18-1m")
@@ -136,7 +140,8 @@ def _tables() -> dict[str, Study]:
     studies = {}
     for name in PEOPLE:
         studies[f"{name}-phn"] = Study(name, PHN, 153, ROWS, search=RATES)  # the paper samples 150
-        studies[f"{name}-10"] = Study(name, ("ls", "pmtl", "epo", *EVOLUTIONARY), 10, ROWS, search=RATES)
+        methods = ("ls", "cpmtl", "pmtl", "epo", *EVOLUTIONARY)
+        studies[f"{name}-10"] = Study(name, methods, 10, ROWS, search=RATES)
     studies["adult-30"] = Study("adult", SEPARATE, 30, ROWS, seeds=1, search=RATES)
     for split in ("blocks", "paper"):  # rates are chosen on blocks: with the paper's rows, hypervolumes are 0 there
         where = {"split": split}
@@ -178,8 +183,18 @@ def _deviations() -> dict[str, Study]:
         "gap-logit": Study(
             "adult", ("phn-epo",), 153, replace(ROWS, without=PHN), arguments={"gap": "logit"}, search=RATES
         ),
+        "gram-hypernetwork": Study(images, ("phn-epo",), 25, IMAGES, solver={"space": "hypernetwork"}),
         "rate-phn": Study(images, PHN, 25, IMAGES, seeds=1, changes=FASTER),
         "sarcos-untuned": Study("sarcos", PHN, 100, replace(MOTION, without=PHN)),
+        "sarcos-batch-512": Study(
+            "sarcos",
+            PHN,
+            100,
+            replace(MOTION, without=PHN),
+            arguments={"split": "paper"},
+            changes={"batch_size": 512},
+            search=RATES,
+        ),
         "sarcos-hidden-25": Study("sarcos", PHN, 100, replace(MOTION, without=PHN), changes={"hidden": 25}),
         "split-official": Study(
             "nyuv2",

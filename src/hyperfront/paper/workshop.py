@@ -21,7 +21,7 @@ import torch
 from hyperfront import checkpoint
 from hyperfront.errors import CheckpointError, unknown_name
 from hyperfront.experiments.compare import check_settings, compare
-from hyperfront.experiments.methods import EVOLUTIONARY, TRAINERS, Plan, family
+from hyperfront.experiments.methods import EVOLUTIONARY, TRAINERS, Plan, family, trained_as
 from hyperfront.experiments.result import Result, loaded
 from hyperfront.experiments.timing import seconds_apart, seconds_together
 from hyperfront.experiments.tune import Tuned, tune
@@ -148,6 +148,7 @@ class Workshop:
             recipe=study.recipe(),
             rays=laid_out(study.rays, problem.m),
             tuned={method: self.tuned(study, method) or {} for method in study.methods},
+            solver=study.solver,
             expansion=study.expansion,
             budget=study.budget,
             device=self.device_for(problem),
@@ -158,6 +159,7 @@ class Workshop:
         is trained."""
         if not study.search or method in EVOLUTIONARY:  # those have no learning rate
             return {}
+        method = trained_as(method)
         # chosen in the first study of the list with that problem and method, whichever asks first
         same = (other for other in STUDIES.values() if other.search and other.problem == study.problem)
         first = next(other for other in same if method in other.methods)
