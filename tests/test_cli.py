@@ -203,6 +203,7 @@ def test_a_new_run_where_there_is_none_to_resume_says_so(tmp_path):
         (["compare", "zdt2", "--methods", "nsga3", "--budget", "generations=-5"], "an integer >= 1"),
         (["compare", "zdt2", "--methods", "cpmtl", "--expansion", "length=-1"], "a number >= 0"),
         (["tune", "zdt2", "--method", "epo", "--search", "lr=a,b"], "lr is a number"),
+        (["reproduce", "all", "figure-0"], "unknown item of the paper"),
         (["evaluate", "nowhere"], "no checkpoint"),
     ],
 )

@@ -101,7 +101,7 @@ def evolve(
         what = "the folder holds a population of something else"
         refuse_difference(document.get("of", {}), kind, what=what, fix="the same settings, or another folder")
         theta, done, spent = tensors.pop("theta"), document["generations"], document["seconds"]
-        within = tensors, document["random"]
+        within = tensors, document.get("random", {})
         if done > budget.generations:
             raise HyperfrontError(
                 "the folder holds a population that has had more",
@@ -109,6 +109,9 @@ def evolve(
                 expected=f"{budget.generations:,} at most",
                 fix="another folder",
             )
+        if done % BLOCK and done < budget.generations and not within[1]:
+            what = "the folder holds a population of an earlier version, which cannot go on within a block"
+            raise HyperfrontError(what, got=f"{done:,} generations in {out}", fix="another folder")
     fitness = _Fitness(problem, len(theta), budget.rows, torch.device(device))
     algorithm: Any = None
     with ctrl_c() as stop:

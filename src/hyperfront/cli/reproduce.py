@@ -57,7 +57,8 @@ def reproduce(
         raise HyperfrontError("no item was named", expected="one or several", fix="hyperfront reproduce --list")
     if seeds is not None and seeds < 1:
         raise HyperfrontError("no seeds", got=seeds, expected="one at least")
-    names = [*ITEMS] if "all" in items else [key(name) for name in items]
+    named = [key(name) for name in items if name != "all"]
+    names = [*ITEMS] if "all" in items else named
     choose_device(device, build("fonseca"))
     set_tf32(tf32)
     torch.set_num_threads(1)

@@ -104,7 +104,7 @@ def _record(state: TrainingState, steps: int) -> dict[str, Any]:
         "losses": dict(zip(state.model.objectives, (position.sums / position.step).tolist())),
         "status": {kind.name.lower(): int(position.statuses[kind]) for kind in Status if position.statuses[kind]},
         "lr": float(state.optimizer.param_groups[0]["lr"]),
-        "seconds": round(position.seconds, 3),
+        "seconds": round(position.seconds, 6),
     }
 
 
