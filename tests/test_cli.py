@@ -17,6 +17,7 @@ import torch
 import hyperfront as hf
 from hyperfront.cli.train import _stopped as stopped
 from hyperfront.runs import RunFolder
+from tests.command import hyperfront as in_this_process
 from tests.data import DATA, needs_data
 
 
@@ -254,3 +255,29 @@ def test_help_explains_every_option(command, tmp_path):
     for block in re.findall(r"│ (--\S+.*?)(?=\n│ --|\n╰)", text, flags=re.DOTALL):
         words = re.sub(r"[│\s]+", " ", block).split()
         assert len(words) > 4, block
+
+
+def test_two_runs_that_begin_together_have_a_folder_each(tmp_path):
+    words = ["train", "zdt2", "--epochs", "1"]
+    command = [sys.executable, "-c", "from hyperfront.cli import main; main()", *words]
+    both = [subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL) for _ in range(2)]
+    assert [process.wait() for process in both] == [0, 0]
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["zdt2-epo", "zdt2-epo-2"]
+    assert all(len((run / "metrics.jsonl").read_text().splitlines()) == 1 for run in (tmp_path / "runs").iterdir())
+
+
+def test_a_file_that_cannot_be_read_is_named_without_a_traceback(tmp_path, monkeypatch):
+    (tmp_path / "file.json").write_text("{}")
+
+    def refused(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "read_bytes", refused)  # root may read everything
+    text = in_this_process("results", str(tmp_path), folder=tmp_path, code=2)
+    assert text == f"hyperfront: cannot use {tmp_path / 'file.json'}: Permission denied\n"
+
+
+def test_where_nothing_can_be_written_nothing_is_trained(tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    text = in_this_process("reproduce", "figure-8", "--out", "file/results", folder=tmp_path, code=2)
+    assert "cannot write" in text and "phn-epo" not in text

@@ -24,7 +24,7 @@ from hyperfront.experiments import Plan, Result, compare, timing
 from hyperfront.experiments.compare import table, times_one_by_one
 from hyperfront.experiments.pruning import STARTUP, Dominated
 from hyperfront.experiments.tune import Tuned, _suggest, most_uniform, tune
-from hyperfront.problems import toys
+from hyperfront.problems import build, toys
 from hyperfront.problems.recipe import Recipe
 from hyperfront.sources import NoData
 from tests.command import hyperfront
@@ -200,7 +200,7 @@ def test_the_commands_of_its_help_work_one_after_the_other(tmp_path):
     hyperfront("compare", "vlmop2", "--methods", "ls", "--seeds", "1", *few, folder=tmp_path)
     hyperfront("compare", "vlmop2", "--methods", "ls", "--rays", "3", "--seeds", "1", *few, folder=tmp_path)
     hyperfront("tune", "vlmop2", "--method", "ls", "--search", "lr=1e-2", *few, folder=tmp_path)
-    tuned = ["--tuned", "runs/tune-vlmop2-best"]
+    tuned = ["--tuned", "runs/tune-vlmop2-best-1-epochs"]
     hyperfront("compare", "vlmop2", "--methods", "ls", "--seeds", "2", *tuned, *few, folder=tmp_path)
     hyperfront("tune", "vlmop2", "--method", "epo", "--search", "lr=1e-2", *few, folder=tmp_path)
     text = hyperfront("compare", "vlmop2", "--methods", "epo", "--seeds", "1", *tuned, *few, folder=tmp_path)
@@ -547,3 +547,103 @@ def test_the_distance_is_that_of_the_farthest_point_of_any_seed():
         assert dict(zip(columns, row, strict=True))["distance"] == "4.0e-01"
     columns, (row,) = table([near], {})
     assert "distance" not in columns and len(row) == len(columns) > 7
+
+
+def test_results_of_another_problem_of_the_same_name_are_refused(tmp_path):
+    plan = Plan("best", Recipe(epochs=1, lr=1e-2, batch_size=16), hf.rays(2, m=2))
+    for made, same, other in (
+        (lambda v: build("fonseca", variables=v), 2, 3),
+        (own, 1.0, 2.0),
+        (lambda width: own(width=width), 4, 5),
+    ):
+        folder = tmp_path / str(other)
+        (first,) = compare(made(same), ["ls"], plan, seeds=[0], folder=folder, progress=False)
+        (again,) = compare(made(same), ["ls"], plan, seeds=[0], folder=folder, progress=False)
+        assert again.fronts == first.fronts
+        with pytest.raises(CheckpointError, match="with other settings"):
+            compare(made(other), ["ls"], plan, seeds=[0], folder=folder, progress=False)
+
+
+def own(scale: float = 1.0, *, width: int = 4, **splits) -> hf.Problem:
+    """Somebody's problem, which has no name."""
+    x = torch.linspace(-1, 1, 48)[:, None]
+    data = (x, scale * torch.cat([x, x.square()], 1))
+    losses = {f"l{j}": lambda output, batch, j=j: (output[:, 0] - batch[1][:, j]).square().mean() for j in (0, 1)}
+    splits = {"val": data, "test": data} | splits
+    return hf.supervised(
+        data,
+        **splits,
+        losses=losses,
+        reference=(9, 9),
+        make_target=lambda: torch.nn.Sequential(torch.nn.Linear(1, width), torch.nn.Tanh(), torch.nn.Linear(width, 1)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("problem", "changes", "message"),
+    [
+        (own(), {"rays": hf.rays(3, m=3)}, "rays have the wrong shape"),
+        (own(val=None), {}, "no val split"),
+        (own(test=None), {}, "no test split"),
+        (own(), {"recipe": Recipe(epochs=0)}, "epochs is not a positive number"),
+        (own(), {"engine": "fast"}, "unknown engine"),
+    ],
+)
+def test_what_cannot_be_compared_is_said_before_the_first_method(problem, changes, message, tmp_path):
+    plan = replace(Plan("best", Recipe(epochs=1, batch_size=16), hf.rays(2, m=2)), **changes)
+    with pytest.raises(hf.HyperfrontError, match=message):
+        compare(problem, ["nsga3"], plan, seeds=[0], folder=tmp_path / "never", progress=False)
+    assert not (tmp_path / "never").exists()
+
+
+def test_rays_may_be_a_list(tmp_path):
+    plan = Plan("best", Recipe(epochs=1, batch_size=16), [[0.5, 0.5], [0.2, 0.8]])
+    (result,) = compare(own(), ["ls"], plan, seeds=[0], folder=tmp_path, progress=False)
+    assert len(result.fronts["test"]["losses"]) == 2
+
+
+def test_pmtl_needs_several_rays(tmp_path):
+    words = ["compare", "vlmop2", "--methods", "pmtl", "--rays", "1", "--seeds", "1", "--epochs", "1"]
+    assert "PMTL divides the loss space among rays" in hyperfront(*words, folder=tmp_path, code=2)
+
+
+def test_what_is_left_out_of_the_table_is_said(tmp_path):
+    words = ["compare", "vlmop2", "--seeds", "1", "--epochs", "1", "--out", "here", "--methods"]
+    hyperfront(*words, "ls,nsga3", "--budget", "generations=2", "population=8", folder=tmp_path)
+    text = hyperfront(*words, "ls", folder=tmp_path)
+    assert "left out, made with other settings: nsga3 (seed 0)" in text and "nsga3" not in rows(text)
+
+
+@pytest.mark.parametrize(
+    ("search", "message"),
+    [
+        (["lr=-1,1e-3"], "cannot be negative"),
+        (["epochs=1,0"], "epochs is not a positive number"),
+        (["schedule=cosinus,cosine"], "unknown schedule"),
+        (["lr=1e-3,1e-3"], "a value is there twice"),
+        (["lr=1e-3", "lr=1e-2"], "a setting is named twice"),
+        (["hidden=abc"], "the hypernetwork does not take"),
+        (["width=1,2"], "the hypernetwork does not take"),
+    ],
+)
+def test_a_search_with_a_value_that_cannot_be_tries_none(search, message, tmp_path):
+    words = ["tune", "vlmop2", "--method", "phn-epo", "--epochs", "1", "--search"]
+    assert message in hyperfront(*words, *search, folder=tmp_path, code=2)
+    assert not [*tmp_path.rglob("*.db")]
+
+
+def test_a_study_without_trials_takes_other_settings(tmp_path):
+    plan = Plan("best", Recipe(epochs=1, lr=1e-2), hf.rays(2, m=2))
+    storage = f"sqlite:///{tmp_path / 'trials.db'}"
+
+    class Stop(hf.Callback):
+        def stepped(self) -> None:
+            raise KeyboardInterrupt
+
+    searching = {"space": {"lr": [1e-2]}, "storage": storage}
+    with pytest.raises(KeyboardInterrupt):
+        tune(toys.vlmop2(), "ls", plan, **searching, callbacks=[Stop()])
+    longer = replace(plan, recipe=Recipe(epochs=2, lr=1e-2))
+    assert tune(toys.vlmop2(), "ls", longer, **searching).trials["complete"] == 1
+    with pytest.raises(CheckpointError, match="trials with other settings"):
+        tune(toys.vlmop2(), "ls", plan, **searching)

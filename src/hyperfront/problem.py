@@ -98,7 +98,10 @@ class Problem:
     def model(self, **options: Any) -> ParetoModel:
         """The problem's own target, wrapped (see :func:`hyperfront.wrap` for the options)."""
         if self.make_target is None:
-            raise ProblemError("the problem has no target of its own", fix="hyperfront.wrap(your_module, objectives)")
+            raise ProblemError(
+                "the problem has no target of its own",
+                fix="supervised(..., make_target=YourModule), or hyperfront.wrap(your_module, objectives) for fit",
+            )
         return wrap(self.make_target(), self.objectives, **options)
 
     def check_model(self, model: ParetoModel) -> None:

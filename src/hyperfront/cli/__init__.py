@@ -80,6 +80,8 @@ def main(arguments: list[str] | None = None) -> None:
     except BrokenPipeError:  # `| head` has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that Python can flush at its end
         sys.exit(1)
+    except OSError as error:  # a folder without rights, a full disk
+        _fail(f"cannot use {error.filename}: {error.strerror}" if error.filename else str(error), code=2)
 
 
 def _overview(functions: Mapping[str, Callable[..., None]]) -> SubcommandApp:

@@ -136,12 +136,16 @@ def compare(
     )
     try:
         results = run_all(built, names, plan, seeds=range(seeds), folder=folder, notify=notify)
-        results += beside(results, plan, built, folder)
+        same, others = beside(results, plan, built, folder)
+        results += same
         shown = [*dict.fromkeys(result.method for result in results)]
         apart = times_one_by_one(built, shown, plan, folder=folder, notify=tell)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"stopped; the same command goes on with what is in {folder}") from None
     _show(results, apart, built, folder, markdown)
+    if others:
+        left = ", ".join(f"{result.method} (seed {result.seed})" for result in others)
+        console.print(f"left out, made with other settings: {left}", soft_wrap=True)
 
 
 def _tuned(folder: Path, problem: str, names: Sequence[str], plan: Plan, given: set[str]) -> dict[str, dict[str, Any]]:

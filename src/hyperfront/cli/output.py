@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
-from hyperfront import metrics
+from hyperfront import checkpoint, metrics
 from hyperfront.front import Front
 from hyperfront.preferences import das_dennis
 from hyperfront.problem import Problem
@@ -81,7 +83,8 @@ def summary(front: Front, problem: Problem) -> dict[str, str]:
         lines["reference point"] = ", ".join(f"{value:g}" for value in front.reference)
         volume = metrics.hypervolume(front.losses, front.reference)
         beyond = "" if volume else ": no point is below the reference point in all losses"
-        lines["hypervolume"] = f"{volume:.5f} at these {len(front)} rays{beyond}"
+        where = "this ray" if len(front) == 1 else f"these {len(front)} rays"
+        lines["hypervolume"] = f"{volume:.5f} at {where}{beyond}"
         if problem.truth and front.evaluator:
             dense = front.evaluator(das_dennis(problem.m, {2: 1000, 3: 40}.get(problem.m, 6)))
             whole = metrics.hypervolume(dense.losses, front.reference)
@@ -132,6 +135,12 @@ def list_files(folder: RunFolder) -> None:
 
 
 def free_folder(path: Path) -> Path:
-    """``path``, or with the first number behind it that is not taken: nothing is overwritten."""
-    candidates = (path if k == 1 else path.with_name(f"{path.name}-{k}") for k in range(1, 1_000_000))
-    return next(candidate for candidate in candidates if not candidate.exists())
+    """``path``, or with the first number behind it that is not taken: nothing is overwritten. The folder is made at
+    once, so that nobody else takes it."""
+    checkpoint.make_folder(path.parent)
+    for number in itertools.count(1):
+        folder = path if number == 1 else path.with_name(f"{path.name}-{number}")
+        with suppress(FileExistsError):
+            folder.mkdir()
+            return folder
+    raise AssertionError("numbers do not end")

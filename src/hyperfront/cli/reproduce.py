@@ -9,6 +9,7 @@ import torch
 import tyro
 from rich.table import Table
 
+from hyperfront.checkpoint import refuse_unwritable
 from hyperfront.cli.arguments import DataFolder, Device, Tf32, choose_device, set_tf32
 from hyperfront.cli.output import console, show_table
 from hyperfront.errors import HyperfrontError
@@ -60,6 +61,8 @@ def reproduce(
     named = [key(name) for name in items if name != "all"]
     names = [*ITEMS] if "all" in items else named
     choose_device(device, build("fonseca"))
+    for folder in (out, runs):  # said now, not after the first training
+        refuse_unwritable(folder / preset / "data.json", again=True)
     set_tf32(tf32)
     torch.set_num_threads(1)
     workshop = Workshop(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import itertools
 import shlex
 import sys
@@ -40,8 +39,8 @@ from hyperfront.runs import Run, RunFolder
 from hyperfront.solvers import Solver
 from hyperfront.solvers.names import make_solver
 from hyperfront.training import Progress, fit
+from hyperfront.training.fitting import settings_of
 from hyperfront.training.record import describe
-from hyperfront.training.settings import Settings
 from hyperfront.training.step import Step
 
 _PROBLEMS = "\n".join(
@@ -131,9 +130,10 @@ def train(
     if result is not None:  # said now, not after the last epoch
         refuse_unwritable(result, again=resume)
     built = build(name, data_dir=data_dir, **settings.arguments)
+    if not 0 <= seed < 2**63:
+        raise HyperfrontError("no such seed", got=seed, expected="0 to 2**63 - 1")
     if batch_size is not None and not built.has_data:
         raise HyperfrontError(f"{name} has no data to make batches of", fix="leave --batch-size out")
-    folder = RunFolder(out or free_folder(Path("runs") / f"{name}-{solver}"))
     set_tf32(tf32)
     torch.set_num_threads(1)  # tensors this small gain nothing from more, and lose much on a busy machine
 
@@ -142,11 +142,12 @@ def train(
     model = built.model(**settings.model).to(choose_device(device, built))
     console.print(f"[bold]{name}[/bold]  {entry(name).summary}")
     console.print(model.summary(), style="dim")
-    if resume and not folder.config.exists():
-        console.print(f"nothing to resume in {folder.path}: a new run begins")
+    if resume and out is not None and not RunFolder(out).config.exists():
+        console.print(f"nothing to resume in {out}: a new run begins")
     if dry_run:
         _dry_run(settings, model, built, made)
         return
+    folder = RunFolder(out or free_folder(Path("runs") / f"{name}-{solver}"))
     start, before = time.perf_counter(), folder.seconds() if resume else 0.0
     try:
         run = fit(
@@ -204,9 +205,7 @@ def report(run: Run, problem: Any, *, seconds: float) -> None:
 
 
 def _dry_run(recipe: Recipe, model: ParetoModel, problem: Problem, solver: Solver) -> None:
-    asked = inspect.signature(fit).bind_partial(**recipe.hypernetwork(solver))
-    asked.apply_defaults()
-    Settings(**{part.name: asked.arguments[part.name] for part in dataclasses.fields(Settings)})  # or its error
+    settings_of(recipe.hypernetwork(solver))  # or its error
     for key, value in dataclasses.asdict(recipe).items():
         console.print(f"  {key:<16}{value}")
     steps = problem.train.source.steps(recipe.batch_size)

@@ -77,7 +77,7 @@ def tune(
         epochs: Passes over the data.
         validate_every: Epochs between validations, at which trials can be pruned.
         seed: Seed of all trials, and of the search.
-        out: Where METHOD.json goes; by default runs/tune-PROBLEM-PRESET.
+        out: Where METHOD.json goes; by default runs/tune-PROBLEM-PRESET, with what is not as usual behind it.
         storage: Data base for the trials, as optuna names it; by default SQLite in the folder of --out.
     """
     settings = recipe(problem, preset)
@@ -100,8 +100,12 @@ def tune(
         engine=engine,
     )
     space = dict(map(_range, search)) or LEARNING_RATE
+    if len(space) < len(search):
+        raise HyperfrontError("a setting is named twice", got=" ".join(search), fix="name=value,value,...")
     trials = check_search(built, method, plan, space=space, trials=trials, seed=seed)
-    folder = out or Path("runs") / f"tune-{problem}-{preset}"
+    unusual = {f"{epochs}-epochs": epochs is not None, f"seed-{seed}": seed != 0}
+    name = "-".join(["tune", problem, preset, *(word for word, given in unusual.items() if given)])
+    folder = out or Path("runs") / name
     file = folder / f"{method}.json"
     refuse_unwritable(file, again=True)  # said now, not after the last trial
     if storage is None:

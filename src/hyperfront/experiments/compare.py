@@ -5,20 +5,26 @@ Everything that is finished has a result file, and is not run again; what was in
 
 from __future__ import annotations
 
+import inspect
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from hyperfront import checkpoint
+from hyperfront.batches import tensors
 from hyperfront.errors import CheckpointError
 from hyperfront.experiments.methods import ONE_PER_RAY, Plan, check_method, family, run_method
 from hyperfront.experiments.result import Result, loaded
 from hyperfront.experiments.table import spread
 from hyperfront.experiments.timing import seconds_apart
+from hyperfront.preferences import validate
 from hyperfront.problem import Problem, Truth
+from hyperfront.problems import PROBLEMS
+from hyperfront.sources import TensorSource
 from hyperfront.training.record import refuse_difference
 
 Notify = Callable[[str, int, Result | None], None]
@@ -40,7 +46,12 @@ def compare(
     ``notify(method, seed, found)`` is called before each, with the result where it is there already.
     """
     for method in methods:
-        check_method(method)
+        plan.check(check_method(method))
+    for split in ("val", "test"):  # to select on, and to measure
+        problem.split(split)
+    arguments = _arguments(problem, plan)
+    plan = replace(plan, rays=validate(plan.rays, problem.m, problem.objectives))
+    plan = replace(plan, recipe=replace(plan.recipe, arguments=arguments))
     folder = Path(folder)
     runs = folder / "runs" if runs is None else Path(runs)
     files = {(method, seed): folder / "results" / f"{method}-{seed}.json" for seed in seeds for method in methods}
@@ -56,15 +67,40 @@ def compare(
     return [done[method, seed] for method in methods for seed in seeds]
 
 
-def beside(results: Sequence[Result], plan: Plan, problem: Problem, folder: Path) -> list[Result]:
-    """What the folder holds of the same comparison beside these results: other methods, other seeds."""
+def _arguments(problem: Problem, plan: Plan) -> dict[str, Any]:
+    """What tells a problem from others of its name, for its results: the arguments of a built-in one that the recipe
+    names, or that are not the usual ones; of one of the user's, what was said of it, or a checksum."""
+    if problem.identity is None:
+        return {"checksum": _checksum(problem)}
+    arguments = problem.identity.get("arguments", {})
+    known = PROBLEMS.get(problem.name)
+    usual = {name: p.default for name, p in inspect.signature(known.make).parameters.items()} if known else {}
+    return {k: v for k, v in arguments.items() if k in plan.recipe.arguments or k not in usual or v != usual[k]}
+
+
+def _checksum(problem: Problem) -> str:
+    """Of objectives, reference point, the size of the target and the data in memory."""
+    sizes = [tuple(p.shape) for p in problem.make_target().parameters()] if problem.make_target else []
+    found = zlib.crc32(repr((problem.objectives, problem.reference, sizes)).encode())
+    for source in problem.sources.values():
+        for tensor in tensors(source.data) if isinstance(source, TensorSource) else []:
+            found = zlib.crc32(tensor.cpu().contiguous().numpy().tobytes(), found)
+    return f"{found:08x}"
+
+
+def beside(results: Sequence[Result], plan: Plan, problem: Problem, folder: Path) -> tuple[list[Result], list[Result]]:
+    """What the folder holds beside these results: other methods and seeds of the same comparison, and those with other
+    settings."""
     here = {(result.method, result.seed) for result in results}
-    others = {}
+    same, others = [], []
     for result in loaded(sorted((folder / "results").glob("*.json"))):
-        with suppress(CheckpointError):  # of other settings
-            check_settings(result, plan, problem)
-            others[result.method, result.seed] = result
-    return [result for part, result in others.items() if part not in here]
+        if (result.method, result.seed) not in here:
+            try:
+                check_settings(result, plan, problem)
+                same.append(result)
+            except CheckpointError:
+                others.append(result)
+    return same, others
 
 
 def times_one_by_one(
@@ -117,15 +153,15 @@ def _by_method(results: Sequence[Result]) -> Iterator[tuple[str, list[Result]]]:
 
 def _row(method: str, group: Sequence[Result], apart: float | None, truth: Truth | None) -> tuple[str, ...]:
     tests = [result.fronts["test"] for result in group]
-    distances = [truth.distance(result.losses()).max().item() for result in group] if truth else []
     single = group[0].family == "single"
+    distances = [truth.distance(result.losses()).max().item() for result in group] if truth and not single else []
     return (
         "single (ideal)" if single else method,
         str(len(group)),
         "1" if single else str(min(result.points for result in group)),
         spread([test["hypervolume"] for test in tests], digits=4),
         spread([test["uniformity"] for test in tests], digits=4),
-        *([f"{max(distances):.1e}"] if truth else []),
+        *([f"{max(distances):.1e}" if distances else "-"] if truth else []),
         f"{sum(result.seconds['training'] for result in group) / len(group):,.1f}",
         "-" if apart is None else f"{apart:,.1f}",
         f"{group[0].parameters:,}",

@@ -46,6 +46,8 @@ from hyperfront.runs import Run, RunFolder
 from hyperfront.solvers import Solver
 from hyperfront.solvers.names import SOLVERS, make_solver
 from hyperfront.training import Progress, fit
+from hyperfront.training.engines import ENGINES
+from hyperfront.training.fitting import settings_of
 from hyperfront.training.record import describe
 from hyperfront.training.validation import calibrate
 
@@ -79,6 +81,13 @@ class Plan:
         """The recipe that a method trains by; CPMTL begins with the models of LS."""
         recipe = self.recipe if method.startswith("phn-") else self.recipe.for_separate_models()
         return with_settings(recipe, self.tuned.get(trained_as(method), {}))
+
+    def check(self, method: str) -> None:
+        """An error for settings that no training could have."""
+        if self.engine not in ENGINES:
+            raise unknown_name("engine", self.engine, ENGINES)
+        recipe = self.recipe_of(method)
+        settings_of(recipe.training() | {"rays_per_step": recipe.rays_per_step})
 
     def settings(self, method: str) -> dict[str, Any]:
         """All settings of a method, as its results keep them."""

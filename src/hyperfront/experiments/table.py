@@ -78,7 +78,9 @@ def _kind(result: Result) -> Kind:
     words = [str(value) for value in arguments.values() if isinstance(value, str)]
     others = [f"{name}={value}" for name, value in arguments.items() if value != usual.get(name)]
     data = ", ".join([*words, *(text for text in others if text.split("=", 1)[1] not in words)])
-    return Kind(result.problem, data or "-", _preset(result), result.method, _rays(result))
+    single = result.family == "single"  # one point, where no model is
+    method, rays = ("single (ideal)", "-") if single else (result.method, _rays(result))
+    return Kind(result.problem, data or "-", _preset(result), method, rays)
 
 
 def _rays(result: Result) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +156,13 @@ def check_search(problem: Problem, method: str, plan: Plan, *, space: Space, tri
     for name, values in space.items():
         if isinstance(getattr(plan.recipe, name, None), int | float) and any(isinstance(each, str) for each in values):
             raise HyperfrontError(f"{name} is a number", got=", ".join(map(str, values)), expected="numbers")
+        if len(set(values)) < len(values):
+            raise HyperfrontError("a value is there twice", got=f"{name} = {', '.join(map(str, values))}")
+        for each in values:
+            replace(plan, tuned={method: {name: each}}).check(method)
+            if name not in settings:
+                problem.model(**{**plan.recipe.model, name: each})  # or its error
+    plan.check(method)
     if problem.reference is None:
         raise ProblemError("tuning measures hypervolumes, which need a reference point")
     if _is_grid(space):
@@ -195,8 +202,8 @@ def _put_back(study: Any, trial: Any) -> None:
 
 def _check_study(study: Any, settings: dict[str, Any]) -> None:
     """Trials of other settings cannot be compared with these."""
-    stored = study.user_attrs.get("settings")
-    if stored is None:
+    stored, states = study.user_attrs.get("settings"), load_optuna().trial.TrialState
+    if stored is None or not study.get_trials(deepcopy=False, states=(states.COMPLETE, states.PRUNED)):
         study.set_user_attr("settings", settings)
         return
     what = "the study has trials with other settings"

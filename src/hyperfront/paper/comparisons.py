@@ -23,6 +23,10 @@ COLUMNS = (
     "method", "seeds", "rays", "points", "HV", "paper", "uniformity", "paper", "seconds", "one by one", "paper, min",
     "parameters",
 )  # fmt: skip
+TIMES = (
+    "Seconds are of training steps alone on the device, measured on their own from a few epochs; those of evolutionary "
+    "algorithms are as spent, beside other runs."
+)
 ABOVE = "a hypernetwork is above every baseline in hypervolume on the same rays"
 FASTER = "a hypernetwork takes less time than one model per ray, one by one"
 
@@ -104,7 +108,7 @@ def methods_of(workshop: Workshop, side: Side) -> list[str]:
 def compared(workshop: Workshop, sides: Sequence[Side], paper: Numbers) -> Finding:
     """A table for each problem, and whether hypernetworks are above the baselines there, as soon as that is certain:
     one baseline is enough for a no."""
-    finding = Finding()
+    finding = Finding(notes=[TIMES])
     for side in sides:
         methods = {each.method: each for each in measured(workshop, side)}
         tuned = {each.method: each for each in better_rates(workshop, side, methods)}

@@ -159,7 +159,7 @@ def _departures(sections: list[Section]) -> Iterator[str]:
 
 def _runs(results: list[Result]) -> Iterator[str]:
     if not results:
-        yield page.paragraph("No result files.")
+        yield page.paragraph("No results of the preset full.")
         return
     yield page.paragraph(
         "Every result of `full`: what the items above are made from, and what `hyperfront train --result` wrote. "

@@ -100,7 +100,7 @@ def claims(problem: Problem, method: str, results: Sequence[Result]) -> list[Cla
     below = distances >= 5e-3
     off = int((below | (uniform <= 0.999)).sum())
     if method == "phn-epo" or (method == "epo" and not where.startswith("zdt2")):
-        some = f"all but {off} of {len(uniform)} points of all seeds; " if off else ""
+        some = f"{len(uniform) - off} of {len(uniform)} points of all seeds are; " if off else ""
         return [Claim(f"{where}: {name} is on the front and on every ray", off == 0, some + numbers)]
     if method == "epo":
         text = f"{where}: EPO fails to reach the front on some rays"

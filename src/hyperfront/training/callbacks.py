@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,7 @@ class Progress(Callback):
         self.bar.update()
 
     def epoch_ended(self, record: dict[str, Any]) -> None:
-        shown = {}  # what matters most first: a narrow terminal cuts the rest
+        shown = {}  # what matters most first
         validation = record.get("validation") or {}
         if validation.get("hypervolume") is not None:
             shown["HV"] = f"{validation['hypervolume']:.4f}"
@@ -64,7 +65,7 @@ class Progress(Callback):
         fallbacks = record["status"].get("relaxed", 0) + record["status"].get("min_norm", 0)
         if fallbacks:
             shown["fallbacks"] = str(fallbacks)
-        self.bar.set_postfix(shown, refresh=False)
+        self.bar.set_postfix_str(_that_fit(self.bar, shown), refresh=False)
 
     def finished(self) -> None:
         self.bar.close()
@@ -77,6 +78,18 @@ class Progress(Callback):
         self.bar.update()
         if turn == turns:
             self.bar.close()
+
+
+def _that_fit(bar: Any, shown: dict[str, str]) -> str:
+    """As many of these words as the terminal has room for: the bar would cut a number in the middle."""
+    alone = bar.format_meter(**{**bar.format_dict, "ncols": None, "postfix": ""})
+    room, fits = shutil.get_terminal_size().columns - len(alone), ""
+    for name, value in shown.items():
+        longer = f"{fits}, {name}={value}" if fits else f"{name}={value}"
+        if len(longer) + 2 > room:
+            break
+        fits = longer
+    return fits
 
 
 class JsonLines(Callback):

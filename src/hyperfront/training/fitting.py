@@ -8,9 +8,11 @@ to the caller as it was.
 
 from __future__ import annotations
 
+import inspect
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -188,6 +190,13 @@ def fit(
     if folder and front:
         front.save(folder.front)
     return Run(model=model, front=front, history=history, folder=folder)
+
+
+def settings_of(arguments: Mapping[str, Any]) -> Settings:
+    """The settings that :func:`fit` would have with these arguments, checked."""
+    asked = inspect.signature(fit).bind_partial(**arguments)
+    asked.apply_defaults()
+    return Settings(**{part.name: asked.arguments[part.name] for part in fields(Settings)})
 
 
 def _best_so_far(folder: RunFolder | None, state: TrainingState) -> dict[str, Tensor]:
