@@ -136,10 +136,17 @@ def test_the_papers_numbers_stand_beside_data_like_its_own_only():
         assert ("0.250" in cells) == ("0.125" in cells) == ("0.375" in cells) == shown
 
 
+def test_points_without_rays_are_compared_with_all_points_of_a_hypernetwork():
+    ls, cpmtl, phn = measured("ls", 0.6), measured("cpmtl", 0.9), measured("phn-ls", 0.7)  # which has 1.7 at all rays
+    first, second, *_ = comparisons.claims(SIDE, [ls, cpmtl, phn])
+    assert first.verdict == second.verdict == "yes" and first.kind != second.kind
+    assert first.numbers.startswith("0.700 against 0.600 of LS") and second.numbers.startswith("1.700 against 0.900 of")
+
+
 def test_a_baseline_with_more_points_than_rays_says_so():
     many = replace(measured("cpmtl", 0.9), results=[result("cpmtl", 0.9, family="cpmtl", rays=[])])
-    claim, *_ = comparisons.claims(SIDE, [many, measured("phn-ls", 0.8)])
-    assert claim.verdict == "no" and "CPMTL (5 points)" in claim.numbers
+    _, claim, *_ = comparisons.claims(SIDE, [measured("ls", 0.5), many, measured("phn-ls", 0.8)])
+    assert claim.verdict == "yes" and "CPMTL (5 points)" in claim.numbers
 
 
 @pytest.mark.parametrize(("val", "lr"), [(0.9, 0.01), (0.1, 0.5)])

@@ -6,10 +6,14 @@ import re
 import shlex
 import subprocess
 from pathlib import Path
+from statistics import fmean
 
+import pytest
 import torch
 
 import hyperfront as hf
+from hyperfront.paper import ITEMS, Workshop
+from hyperfront.paper.drawing import NAME_OF
 from tests.command import hyperfront as in_this_process
 from tests.data import DATA, needs_data
 from tests.test_cli import hyperfront
@@ -126,6 +130,30 @@ def test_the_results_in_the_docs_are_those_of_the_files():
     assert len(shown) > 50
     stale = [row for row in shown if not any(row.items() <= other.items() for other in known)]
     assert not stale
+
+
+def test_the_comparison_in_the_readme_is_that_of_the_files():
+    known = {}
+    for item in ("table-1", "table-2", "table-3", "table-4"):
+        known |= ITEMS[item].make(Workshop(ROOT / "results", "full", train=False)).numbers
+    shown = [row for row in tables(README) if "PHN-LS" in row]
+    assert len(shown) == 9
+    for row in shown:
+        title, _, _ = row["data, number of rays"].rpartition(", ")
+        methods = known[title]
+        for method in ("phn-ls", "phn-epo"):
+            found = fmean(front["hypervolume"] for front in methods[method]["same_rays"])
+            assert float(row[NAME_OF[method]]) == pytest.approx(found, abs=6e-4)
+        others = {
+            name: fmean(found["hypervolume"])
+            for name, found in methods.items()
+            if name.lower().startswith(("ls", "epo", "pmtl"))
+        }
+        best = max(others, key=lambda name: others[name])
+        number, name = row["best of LS, EPO and PMTL"].split(" ")
+        assert float(number) == pytest.approx(others[best], abs=6e-4) and best.lower().startswith(
+            name.strip("()").lower()
+        )
 
 
 def test_what_the_readme_points_to_exists():

@@ -108,7 +108,7 @@ ITEMS: dict[str, Item] = {
     ),
     "figure-2": Item("the architecture, drawn from model.summary()", architecture, trains=False),
     "figure-3": Item(
-        "test losses of all methods on three Multi-MNIST sets, and the front of PHN-EPO over epochs",
+        "test losses of all methods on three Multi-MNIST sets, and the validation front of PHN-EPO over epochs",
         partial(losses_and_evolution, sides=IMAGES),
         (*DATA, "pmtl", "cpmtl", "tuning", "gram", "precision", "seeds"),
     ),

@@ -20,7 +20,7 @@ from hyperfront.experiments.result import Result, load_folder
 from hyperfront.experiments.table import summarise, without_scores
 from hyperfront.paper import page
 from hyperfront.paper.deviations import DEVIATIONS
-from hyperfront.paper.finding import Finding, Table
+from hyperfront.paper.finding import Claim, Finding, Table
 from hyperfront.paper.items import ITEMS, Item
 from hyperfront.paper.reproduce import command
 from hyperfront.paper.workshop import PRESETS, Workshop
@@ -120,7 +120,8 @@ def _claims(sections: list[Section]) -> Iterator[str]:
         "numbers do not say."
     )
     count = Counter((claim.kind, claim.verdict) for _, claim in claims)
-    verdicts, kinds = ("yes", "close", "no", "open"), dict.fromkeys(claim.kind for _, claim in claims)
+    verdicts = ("yes", "close", "no", "open")
+    kinds = sorted({claim.kind for _, claim in claims}, key=lambda kind: (kind == Claim.kind, kind))
     short = [(kind, *(str(count[kind, verdict]) for verdict in verdicts)) for kind in kinds]
     yield page.table(Table("In short", ("statements", *verdicts), short))
     rows = [(each.name, claim.text, claim.verdict, claim.numbers) for each, claim in claims]
