@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from rich.console import Console
-from rich.measure import Measurement
 from rich.table import Table
 
 from hyperfront import checkpoint, metrics
@@ -20,19 +19,47 @@ from hyperfront.runs import RunFolder
 console = Console(highlight=False)
 
 
-def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 0, dim: int = 0) -> None:
+def show_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    left: int = 0,
+    dim: int = 0,
+    keys: Sequence[int] = (0,),
+) -> None:
     """Print a table whose first ``left`` columns hold words and whose first ``dim`` columns matter less.
 
-    A terminal that is too narrow wraps its lines, but no number is ever cut off.
+    On a terminal that is too narrow it comes in parts, each with the columns ``keys``; no number is ever cut off.
     """
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    for index, name in enumerate(columns):
-        style = "dim" if index < dim else None
-        table.add_column(name, justify="left" if index < left else "right", style=style, no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
-    needed = Measurement.get(console, console.options.update(width=10_000), table).maximum
-    Console(highlight=False, width=max(console.width, needed)).print(table)
+    rows = [*rows]
+    widths = [2 + max(map(len, cells)) for cells in zip(columns, *rows)]
+    for part in in_parts(widths, console.width + 2 if console.is_terminal else sum(widths), keys):
+        table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+        for index in part:
+            style = "dim" if index < dim else None
+            justify = "left" if index < left else "right"
+            table.add_column(columns[index], justify=justify, style=style, no_wrap=True)
+        for row in rows:
+            table.add_row(*(row[index] for index in part))
+        Console(highlight=False, width=max(console.width, sum(widths[index] for index in part))).print(table)
+
+
+def in_parts(widths: Sequence[int], room: int, keys: Sequence[int]) -> list[list[int]]:
+    """Columns of these widths in as few parts as have room, each with the columns ``keys``, if half of it is enough for
+    those.
+
+    >>> in_parts([4, 3, 3, 3, 5], 10, [0]), in_parts([4, 3, 3], 10, [0]), in_parts([4, 2, 1, 30], 10, [0, 2])
+    ([[0, 1, 2], [0, 3], [0, 4]], [[0, 1, 2]], [[0, 1, 2], [0, 2, 3]])
+    >>> in_parts([4, 4, 4, 4], 10, [0, 1])
+    [[0, 1], [2, 3]]
+    """
+    keys = keys if 2 * sum(widths[each] for each in keys) <= room else ()
+    parts = [{*keys}]
+    for index in (each for each in range(len(widths)) if each not in keys):
+        if len(parts[-1]) > len(keys) and sum(widths[each] for each in parts[-1]) + widths[index] > room:
+            parts.append({*keys})
+        parts[-1].add(index)
+    return [sorted(part) for part in parts]
 
 
 def counted(number: int, word: str) -> str:
@@ -59,7 +86,7 @@ def show_front(front: Front, problem: Problem) -> None:
         cells += [f"{values[row].item():.4f}" for values in front.scores.values()]
         cells += [f"{distance[row]:.1e}"] if distance is not None else []
         rows.append([*cells, f"{kept[row]:.{3 if by_direction else 6}f}"])
-    show_table(columns, rows, dim=problem.m)
+    show_table(columns, rows, dim=problem.m, keys=range(problem.m))
     console.print()
     for name, value in summary(front, problem).items():
         console.print(f"{name:<28}{value}", soft_wrap=True)

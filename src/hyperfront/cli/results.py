@@ -37,4 +37,4 @@ def results(
     if markdown:
         console.print(as_markdown(COLUMNS, rows), soft_wrap=True, markup=False)
         return
-    show_table(*without_scores(rows), left=4)
+    show_table(*without_scores(rows), left=4, keys=(0, 3))
