@@ -18,8 +18,9 @@ import pytest
 import torch
 
 import hyperfront as hf
+from hyperfront import checkpoint
 from hyperfront.baselines import Expansion, fit_stacked
-from hyperfront.errors import CheckpointError
+from hyperfront.errors import BusyError, CheckpointError
 from hyperfront.experiments import Plan, Result, compare, timing
 from hyperfront.experiments.compare import table, times_one_by_one
 from hyperfront.experiments.pruning import STARTUP, Dominated
@@ -647,3 +648,32 @@ def test_a_study_without_trials_takes_other_settings(tmp_path):
     assert tune(toys.vlmop2(), "ls", longer, **searching).trials["complete"] == 1
     with pytest.raises(CheckpointError, match="trials with other settings"):
         tune(toys.vlmop2(), "ls", plan, **searching)
+
+
+def test_several_processes_share_the_work_and_end_with_what_one_would(tmp_path):
+    words = ["compare", "vlmop2", "--methods", "cpmtl,ls,epo,nsga3", "--rays", "3", "--seeds", "2", *QUICK, "--out"]
+    hyperfront(*words, "alone", folder=tmp_path)
+    both = [started(*words, "shared", folder=tmp_path) for _ in range(2)]
+    printed = [process.communicate()[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    for text in printed:
+        assert set(rows(text)) == {"method", "cpmtl", "ls", "epo", "nsga3"}
+    for file in (tmp_path / "alone" / "results").iterdir():
+        alone, shared = (Result.load(tmp_path / each / "results" / file.name) for each in ("alone", "shared"))
+        assert alone.fronts == shared.fronts
+    for log in (tmp_path / "shared" / "runs").glob("*/metrics.jsonl"):
+        assert [json.loads(line)["epoch"] for line in log.read_text().splitlines()] == [1, 2]  # each epoch once
+
+
+def test_parts_that_another_process_is_at_come_last_and_are_waited_for(monkeypatch):
+    monkeypatch.setattr(checkpoint, "WAIT", 0.0)
+    busy, order = {"a": 2, "c": 1}, []
+
+    def work(part: str) -> None:
+        if busy.get(part, 0):
+            busy[part] -= 1
+            raise BusyError("busy")
+        order.append(part)
+
+    checkpoint.share_out("abcd", work)
+    assert order == ["b", "d", "c", "a"]

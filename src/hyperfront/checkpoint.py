@@ -9,19 +9,24 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from hyperfront.errors import CheckpointError
+from hyperfront.errors import BusyError, CheckpointError
 
 FORMAT, SCHEMA = "hyperfront", 1
+WAIT = 0.5
+"""Seconds between looks at what another process does."""
+Part = TypeVar("Part")
 
 
 def write(path: Path, tensors: dict[str, Tensor], document: dict[str, Any]) -> None:
@@ -111,7 +116,7 @@ def alone_in(folder: Path) -> Iterator[None]:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise CheckpointError(
+                raise BusyError(
                     "another process is at work in this folder", got=folder, fix="wait for it, or choose another folder"
                 ) from None
         try:
@@ -119,6 +124,22 @@ def alone_in(folder: Path) -> Iterator[None]:
         finally:
             if folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()
+
+
+def share_out(parts: Iterable[Part], work: Callable[[Part], None]) -> None:
+    """Do all parts of a work that several processes may do at once: what another one is at comes last, and is waited
+    for. ``work`` raises :class:`hyperfront.errors.BusyError` for such a part."""
+    left, busy = deque(parts), 0
+    while left:
+        part = left.popleft()
+        try:
+            work(part)
+            busy = 0
+        except BusyError:
+            left.append(part)
+            busy += 1
+            if busy >= len(left):
+                time.sleep(WAIT)
 
 
 def refuse_unwritable(path: Path, *, again: bool = False) -> None:

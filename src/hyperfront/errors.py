@@ -42,6 +42,10 @@ class CheckpointError(HyperfrontError):
     """A file or run folder that cannot be read, written or resumed."""
 
 
+class BusyError(CheckpointError):
+    """Another process is at work in a folder."""
+
+
 class DataError(HyperfrontError):
     """A data file that is missing, damaged, or not what its name says."""
 

@@ -43,7 +43,8 @@ def compare(
 ) -> list[Result]:
     """A result for every method and seed, in ``folder/results``; runs are in ``runs`` (``folder/runs``).
 
-    ``notify(method, seed, found)`` is called before each, with the result where it is there already.
+    ``notify(method, seed, found)`` is called before each, with the result where it is there already. Several processes
+    may call this at once, and share the work.
     """
     for method in methods:
         plan.check(check_method(method))
@@ -58,12 +59,20 @@ def compare(
     done = {part: Result.load(file) for part, file in files.items() if file.exists()}
     for result in done.values():
         check_settings(result, plan, problem)
-    for part, file in files.items():
-        notify(*part, done.get(part))
+
+    def run(part: tuple[str, int]) -> None:
+        method, seed = part
+        if part not in done and files[part].exists():  # by another process, meanwhile
+            done[part] = Result.load(files[part])
+        if part not in told:
+            notify(*part, done.get(part))
+            told.add(part)
         if part not in done:
-            method, seed = part
             done[part] = run_method(method, plan, problem, seed=seed, runs=runs, progress=progress)
-            done[part].save(file)
+            done[part].save(files[part])
+
+    told: set[tuple[str, int]] = set()
+    checkpoint.share_out(files, run)
     return [done[method, seed] for method in methods for seed in seeds]
 
 

@@ -152,7 +152,7 @@ def _seconds_before(name: str, plan: Plan, runs: Path, seed: int) -> float:
     """Training time of earlier calls, and that of what CPMTL has expanded."""
     folder = runs / f"{trained_as(name)}-{seed}"
     training = sum(RunFolder(path).seconds() for path in (folder, *folder.glob("ray-*")))
-    patches = [checkpoint.read(file)[1] for file in (runs / f"{name}-{seed}").glob("from-*.safetensors")]
+    patches = [checkpoint.read(file)[1] for file in (runs / f"{name}-{seed}").glob("from-*/points.safetensors")]
     expanding = sum(patch["seconds"] for patch in patches if patch.get("settings") == plan.settings(name))
     return seconds_so_far(folder) + training + expanding
 
@@ -193,14 +193,19 @@ def per_ray(name: str, plan: Plan, problem: Problem, seed: int, runs: Path, call
 def expanded(name: str, plan: Plan, problem: Problem, seed: int, runs: Path, callbacks: list) -> Trained:
     base, _ = per_ray("ls", plan, problem, seed, runs, callbacks)
     starts, folder = base.model.hypernet(base.model.hypernet.knots).detach(), runs / f"{name}-{seed}"
-    expand, patches, spent = partial(plan.expansion.expand, base.model, problem), [], 0.0
-    total = plan.expansion.steps * problem.m * len(plan.rays)
-    with checkpoint.alone_in(folder), _bar(bool(callbacks), total, "tangent") as bar:
-        for number, start in enumerate(starts):
-            patch, seconds = _patch(folder / f"from-{number}.safetensors", start, plan.settings(name), expand, bar)
-            patches.append(patch)
-            spent += seconds
-    theta, history = torch.cat(patches), [*base.history, {"status": {}, "seconds": spent}]
+    expand, settings = partial(plan.expansion.expand, base.model, problem), plan.settings(name)
+    patches: dict[int, tuple[Tensor, float]] = {}
+    with _bar(bool(callbacks), plan.expansion.steps * problem.m * len(plan.rays), "tangent") as bar:
+
+        def patch(number: int) -> None:
+            own = folder / f"from-{number}"
+            with checkpoint.alone_in(own):
+                patches[number] = _patch(own / "points.safetensors", starts[number], settings, expand, bar)
+
+        checkpoint.share_out(range(len(starts)), patch)
+    spent = sum(seconds for _, seconds in patches.values())
+    theta = torch.cat([patches[number][0] for number in range(len(starts))])
+    history = [*base.history, {"status": {}, "seconds": spent}]
     run = _as_run(problem, theta, laid_out(len(theta), problem.m), plan.recipe_of(name), history)
     return run, {"expansion": spent}
 

@@ -128,9 +128,13 @@ class Workshop:
         if not self.train:
             return None
         self.notify(name, False)
-        found = make() if made_with is None else {**make(), "made_with": made_with}
-        checkpoint.write_json(file, found)
-        return found
+
+        def make_it(file: Path) -> None:
+            found = make() if made_with is None else {**make(), "made_with": made_with}
+            checkpoint.write_json(file, found)
+
+        checkpoint.share_out([file], make_it)
+        return checkpoint.read_json(file)
 
     def problem(self, study: Study) -> Problem:
         """The problem of a study; its data are read once for all studies."""
