@@ -95,7 +95,7 @@ def test_the_commands_with_data_run_in_order(tmp_path, monkeypatch):
             words += ["--preset", "smoke", *SHORTER[words[0]]]
         printed[words[0]] = hyperfront(*words, folder=tmp_path)
     assert set(printed) == {"data", "train", "results", "compare", "tune", "reproduce", "report"}
-    assert "cpmtl" in printed["compare"] and "wrote runs/tune-adult-smoke/epo.json" in printed["tune"]
+    assert "cpmtl" in printed["compare"] and "wrote runs/tune-adult-smoke-1-epochs/epo.json" in printed["tune"]
     assert "multi-fashion-mnist" in printed["results"]
     assert "PHN-EPO, same rays" in printed["reproduce"] and (tmp_path / "report.html").exists()
 

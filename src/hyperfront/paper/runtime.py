@@ -118,11 +118,10 @@ def _timed(
 
 def _other_rates(workshop: Workshop, race: Race) -> tuple[dict[str, Result], list[str]]:
     """The first seed of methods with another learning rate, and what is missing of that."""
-    wanted = [(study, method) for study in race.rates for method in workshop.study(study).methods]
+    wanted = [(study, m) for study in race.rates for m in workshop.study(study).methods if m in race.methods]
     found = [result for study, method in wanted for result in workshop.results(study, [method]) if result.seed == 0]
-    known = {result.method: result for result in found if result.method in race.methods}
-    missing = [m for _, m in wanted if m in race.methods and m not in known]
-    return known, [f"{method} with another learning rate" for method in missing]
+    known = {result.method: result for result in found}
+    return known, [f"{method} with another learning rate" for _, method in wanted if method not in known]
 
 
 def _rate(result: Result) -> str:
