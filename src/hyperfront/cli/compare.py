@@ -83,7 +83,7 @@ def compare(
         arguments: Arguments of the problem, such as variables=2 or rows=2000.
         epochs: Passes over the data, for all methods that are trained by gradients.
         tuned: Folder in which `hyperfront tune` left the best settings of some of the methods.
-        expansion: Settings of cpmtl: steps, length, damping, iterations, tolerance, rows.
+        expansion: Settings of cpmtl: steps, length, halvings, damping, iterations, tolerance, rows.
         budget: Settings of nsga3 and moead: generations, population, rows.
         one_by_one: Train one model per ray one by one; the numbers are the same, up to rounding and dropout.
         out: Where results and runs go; by default runs/compare-PROBLEM-PRESET, with what is not as usual behind it.
