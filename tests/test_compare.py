@@ -18,7 +18,7 @@ import pytest
 import torch
 
 import hyperfront as hf
-from hyperfront import checkpoint
+from hyperfront import sharing
 from hyperfront.baselines import Expansion, fit_stacked
 from hyperfront.errors import BusyError, CheckpointError
 from hyperfront.experiments import Plan, Result, compare, timing
@@ -666,7 +666,7 @@ def test_several_processes_share_the_work_and_end_with_what_one_would(tmp_path):
 
 
 def test_parts_that_another_process_is_at_come_last_and_are_waited_for(monkeypatch):
-    monkeypatch.setattr(checkpoint, "WAIT", 0.0)
+    monkeypatch.setattr(sharing, "WAIT", 0.0)
     busy, order = {"a": 2, "c": 1}, []
 
     def work(part: str) -> None:
@@ -675,5 +675,5 @@ def test_parts_that_another_process_is_at_come_last_and_are_waited_for(monkeypat
             raise BusyError("busy")
         order.append(part)
 
-    checkpoint.share_out("abcd", work)
+    sharing.share_out("abcd", work)
     assert order == ["b", "d", "c", "a"]

@@ -9,24 +9,17 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from hyperfront.errors import BusyError, CheckpointError
+from hyperfront.errors import CheckpointError
 
 FORMAT, SCHEMA = "hyperfront", 1
-WAIT = 0.5
-"""Seconds between looks at what another process does."""
-Part = TypeVar("Part")
 
 
 def write(path: Path, tensors: dict[str, Tensor], document: dict[str, Any]) -> None:
@@ -100,46 +93,6 @@ def make_folder(path: Path) -> None:
         raise CheckpointError(
             "cannot make the folder", got=f"{path}: {error.strerror}", fix="choose one that you may write to"
         ) from None
-
-
-@contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
-    """Keep other processes that train out of a folder, which goes again if nothing was written to it. Where folders
-    cannot be locked (Windows, some network drives) nobody is kept out."""
-    make_folder(folder)
-    with ExitStack() as locks:
-        with suppress(ImportError, OSError):
-            import fcntl
-
-            handle = os.open(folder, os.O_RDONLY)
-            locks.callback(os.close, handle)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise BusyError(
-                    "another process is at work in this folder", got=folder, fix="wait for it, or choose another folder"
-                ) from None
-        try:
-            yield
-        finally:
-            if folder.is_dir() and not any(folder.iterdir()):
-                folder.rmdir()
-
-
-def share_out(parts: Iterable[Part], work: Callable[[Part], None]) -> None:
-    """Do all parts of a work that several processes may do at once: what another one is at comes last, and is waited
-    for. ``work`` raises :class:`hyperfront.errors.BusyError` for such a part."""
-    left, busy = deque(parts), 0
-    while left:
-        part = left.popleft()
-        try:
-            work(part)
-            busy = 0
-        except BusyError:
-            left.append(part)
-            busy += 1
-            if busy >= len(left):
-                time.sleep(WAIT)
 
 
 def refuse_unwritable(path: Path, *, again: bool = False) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from hyperfront import checkpoint
+from hyperfront import checkpoint, sharing
 from hyperfront.batches import tensors
 from hyperfront.errors import CheckpointError
 from hyperfront.experiments.methods import ONE_PER_RAY, Plan, check_method, family, run_method
@@ -72,7 +72,7 @@ def compare(
             done[part].save(files[part])
 
     told: set[tuple[str, int]] = set()
-    checkpoint.share_out(files, run)
+    sharing.share_out(files, run)
     return [done[method, seed] for method in methods for seed in seeds]
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hyperfront import checkpoint
+from hyperfront import checkpoint, sharing
 from hyperfront.baselines import (
     Budget,
     Expansion,
@@ -199,10 +199,10 @@ def expanded(name: str, plan: Plan, problem: Problem, seed: int, runs: Path, cal
 
         def patch(number: int) -> None:
             own = folder / f"from-{number}"
-            with checkpoint.alone_in(own):
+            with sharing.alone_in(own):
                 patches[number] = _patch(own / "points.safetensors", starts[number], settings, expand, bar)
 
-        checkpoint.share_out(range(len(starts)), patch)
+        sharing.share_out(range(len(starts)), patch)
     spent = sum(seconds for _, seconds in patches.values())
     theta = torch.cat([patches[number][0] for number in range(len(starts))])
     history = [*base.history, {"status": {}, "seconds": spent}]
@@ -235,7 +235,7 @@ def _patch(
 
 def evolved(name: str, plan: Plan, problem: Problem, seed: int, runs: Path, callbacks: list) -> Trained:
     folder = runs / f"{name}-{seed}"
-    with checkpoint.alone_in(folder), _bar(bool(callbacks), plan.budget.generations, "generation") as bar:
+    with sharing.alone_in(folder), _bar(bool(callbacks), plan.budget.generations, "generation") as bar:
         found = evolve(name, problem, plan.budget, seed=seed, device=plan.device, out=folder, progress=bar)
     theta = along_rays(problem, found.theta, plan.rays, device=plan.device)
     history = [{"status": {}, "seconds": found.seconds}]

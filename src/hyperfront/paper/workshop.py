@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from hyperfront import checkpoint
+from hyperfront import checkpoint, sharing
 from hyperfront.errors import CheckpointError, unknown_name
 from hyperfront.experiments.compare import check_settings, compare
 from hyperfront.experiments.methods import EVOLUTIONARY, TRAINERS, Plan, family, trained_as
@@ -133,7 +133,7 @@ class Workshop:
             found = make() if made_with is None else {**make(), "made_with": made_with}
             checkpoint.write_json(file, found)
 
-        checkpoint.share_out([file], make_it)
+        sharing.share_out([file], make_it)
         return checkpoint.read_json(file)
 
     def problem(self, study: Study) -> Problem:

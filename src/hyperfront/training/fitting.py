@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from hyperfront import alignment, checkpoint
+from hyperfront import alignment, sharing
 from hyperfront.errors import CheckpointError, HyperfrontError, ProblemError
 from hyperfront.front import Front, evaluate
 from hyperfront.model import ParetoModel
@@ -151,7 +151,7 @@ def fit(
     callbacks = [JsonLines(folder.metrics), *callbacks] if folder else callbacks
 
     generators = [model.device] if model.device.type == "cuda" else []
-    alone = checkpoint.alone_in(folder.path) if folder else nullcontext()
+    alone = sharing.alone_in(folder.path) if folder else nullcontext()
     with alone, only_deterministic(deterministic), torch.random.fork_rng(devices=generators):
         torch.manual_seed(seed)
         made = settings.make_optimizer(model.parameters())
