@@ -20,7 +20,21 @@ Start with `hyperfront demo`. `hyperfront COMMAND --help` explains a command."""
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Entry point of the command ``hyperfront``."""
+    """Entry point of the command ``hyperfront``: no mistake and no Ctrl-C ends in a traceback."""
+    try:
+        _run(sys.argv[1:] if arguments is None else arguments)
+    except HyperfrontError as error:
+        _fail(str(error), code=2)
+    except KeyboardInterrupt as stop:
+        _fail(str(stop) or "stopped", code=130)
+    except BrokenPipeError:  # `| head` has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that Python can flush at its end
+        sys.exit(1)
+    except OSError as error:  # a folder without rights, a full disk
+        _fail(f"cannot use {error.filename}: {error.strerror}" if error.filename else str(error), code=2)
+
+
+def _run(given: list[str]) -> None:
     import tyro
 
     from hyperfront.cli import data
@@ -52,7 +66,6 @@ def main(arguments: list[str] | None = None) -> None:
         "doctor": doctor,
     }
     commands = [*functions, "data"]
-    given = sys.argv[1:] if arguments is None else arguments
     if given == ["--version"]:
         from hyperfront import __version__
 
@@ -66,22 +79,12 @@ def main(arguments: list[str] | None = None) -> None:
     if "" not in sys.path:  # modules beside the user, for --target and --problem, behind all that is installed
         sys.path.append("")
     every = (tyro.conf.FlagCreatePairsOff,)
-    try:
-        if given and given[0] == "data":
-            data.data.cli(prog="hyperfront data", description=data.DESCRIPTION, args=given[1:], config=every)
-        elif given and given[0] in functions:  # alone, so that help and mistakes are about this command only
-            tyro.cli(functions[given[0]], prog=f"hyperfront {given[0]}", args=given[1:], config=every)
-        else:
-            _overview(functions).cli(prog="hyperfront", description=DESCRIPTION, args=given or ["--help"], config=every)
-    except HyperfrontError as error:
-        _fail(str(error), code=2)
-    except KeyboardInterrupt as stop:
-        _fail(str(stop) or "stopped", code=130)
-    except BrokenPipeError:  # `| head` has read enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that Python can flush at its end
-        sys.exit(1)
-    except OSError as error:  # a folder without rights, a full disk
-        _fail(f"cannot use {error.filename}: {error.strerror}" if error.filename else str(error), code=2)
+    if given and given[0] == "data":
+        data.data.cli(prog="hyperfront data", description=data.DESCRIPTION, args=given[1:], config=every)
+    elif given and given[0] in functions:  # alone, so that help and mistakes are about this command only
+        tyro.cli(functions[given[0]], prog=f"hyperfront {given[0]}", args=given[1:], config=every)
+    else:
+        _overview(functions).cli(prog="hyperfront", description=DESCRIPTION, args=given or ["--help"], config=every)
 
 
 def _overview(functions: Mapping[str, Callable[..., None]]) -> SubcommandApp:
