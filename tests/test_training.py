@@ -667,6 +667,16 @@ def test_a_solver_may_fall_back_on_half_of_the_rays(named, refused):
         loop._refuse_fallbacks(record, hf.EPO())
 
 
+def test_where_there_is_no_terminal_progress_is_a_line_now_and_then(monkeypatch, capsys):
+    problem = build("vlmop2")
+    for seconds, lines in ((1e9, 0), (0.0, 3)):
+        monkeypatch.setattr("hyperfront.training.callbacks.LOG_EVERY", seconds)
+        hf.fit(problem.model(hidden=4), problem, epochs=3)
+        printed = capsys.readouterr().err.splitlines()
+        assert [line.split("  ")[0] for line in printed] == [f"epoch {k}/3" for k in range(1, lines + 1)]
+    assert "HV=" in printed[-1] and "l2=" in printed[-1]
+
+
 def test_while_a_process_trains_in_a_folder_no_other_does(uninterrupted, tmp_path):
     process = start(tmp_path / "run")
     wait_for(tmp_path / "run", 2)

@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from hyperfront.errors import CheckpointError, HyperfrontError
 from hyperfront.runs import read_records
+
+LOG_EVERY = 30.0
+"""Seconds between lines of a log."""
 
 
 class Callback:
@@ -43,13 +48,15 @@ def tell(callbacks: Sequence[Callback], event: str, *args: Any, **kwargs: Any) -
 
 
 class Progress(Callback):
-    """A progress bar with losses, hypervolume, uniformity and solver fallbacks; silent where there is no terminal."""
+    """A progress bar with losses, hypervolume, uniformity and solver fallbacks; where there is no terminal, a line now
+    and then."""
 
     def started(self, *, epochs: int, steps: int, epoch: int, step: int) -> None:
         from tqdm.auto import tqdm
 
         done = epoch * steps + step
         self.bar = tqdm(total=epochs * steps, initial=done, unit="step", disable=None, dynamic_ncols=True)
+        self.epochs, self.said = epochs, time.perf_counter()
 
     def stepped(self) -> None:
         self.bar.update()
@@ -65,7 +72,12 @@ class Progress(Callback):
         fallbacks = record["status"].get("relaxed", 0) + record["status"].get("min_norm", 0)
         if fallbacks:
             shown["fallbacks"] = str(fallbacks)
-        self.bar.set_postfix_str(_that_fit(self.bar, shown), refresh=False)
+        if not self.bar.disable:
+            self.bar.set_postfix_str(_that_fit(self.bar, shown), refresh=False)
+        elif time.perf_counter() - self.said > LOG_EVERY:
+            numbers = ", ".join(f"{name}={value}" for name, value in shown.items())
+            sys.stderr.write(f"epoch {record['epoch']}/{self.epochs}  {numbers}\n")
+            self.said = time.perf_counter()
 
     def finished(self) -> None:
         self.bar.close()
