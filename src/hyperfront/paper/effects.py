@@ -57,6 +57,7 @@ MEASURED = (
     ("splits", MNIST[0], "phn-epo", {"clean": f"{MNIST[0]}-phn", "as the paper": "split-paper"}),
     ("penalties", "adult", "phn-epo", {"probabilities": "adult-phn", "logits": "gap-logit"}),
     ("sarcos-leak", "sarcos", "phn-epo", {"as the paper": "sarcos-paper-phn", "blocks": "sarcos-blocks-phn"}),
+    ("gram", "adult", "phn-epo", {"of weights": "adult-phn", "of the hypernetwork": "gram-adult"}),
     ("gram", MNIST[0], "phn-epo", {"of weights": f"{MNIST[0]}-phn", "of the hypernetwork": "gram-hypernetwork"}),
     *(
         (

@@ -184,6 +184,9 @@ def _deviations() -> dict[str, Study]:
             "adult", ("phn-epo",), 153, replace(ROWS, without=PHN), arguments={"gap": "logit"}, search=RATES
         ),
         "gram-hypernetwork": Study(images, ("phn-epo",), 25, IMAGES, solver={"space": "hypernetwork"}),
+        "gram-adult": Study(
+            "adult", ("phn-epo",), 153, replace(ROWS, without=PHN), search=RATES, solver={"space": "hypernetwork"}
+        ),
         "rate-phn": Study(images, PHN, 25, IMAGES, seeds=1, changes=FASTER),
         "sarcos-untuned": Study("sarcos", PHN, 100, replace(MOTION, without=PHN)),
         "sarcos-batch-512": Study(
