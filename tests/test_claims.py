@@ -229,6 +229,8 @@ def test_the_better_of_two_learning_rates_is_the_one_to_be_faster_than():
 
     assert verdict(slow=slow) == "yes" and verdict(slow=slow, fast=fast) == "no"
     assert verdict(slow=slow, small=small) == "open"  # one model at the better rate is too few to say
+    assert verdict(slow=pool(0.1, 0.12, 0.2)) == "yes"  # in twelve seconds
+    assert verdict(slow=pool(0.1, 0.12, 0.2), small=small) == "open"
 
 
 def on_front(rays: torch.Tensor, offset: float = 0.0) -> list[list[float]]:

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 import hyperfront as hf
+from hyperfront.cli.output import free_folder
 from hyperfront.cli.train import _stopped as stopped
 from hyperfront.runs import RunFolder
 from tests.command import hyperfront as in_this_process
@@ -257,13 +258,12 @@ def test_help_explains_every_option(command, tmp_path):
         assert len(words) > 4, block
 
 
-def test_two_runs_that_begin_together_have_a_folder_each(tmp_path):
-    words = ["train", "zdt2", "--epochs", "1"]
-    command = [sys.executable, "-c", "from hyperfront.cli import main; main()", *words]
-    both = [subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL) for _ in range(2)]
-    assert [process.wait() for process in both] == [0, 0]
-    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["zdt2-epo", "zdt2-epo-2"]
-    assert all(len((run / "metrics.jsonl").read_text().splitlines()) == 1 for run in (tmp_path / "runs").iterdir())
+def test_a_free_folder_is_taken_at_once_and_given_back_where_nothing_begins(tmp_path):
+    taken = [free_folder(tmp_path / "runs" / "zdt2-epo") for _ in range(2)]
+    assert [folder.name for folder in taken] == ["zdt2-epo", "zdt2-epo-2"]
+    for words in (["--epochs", "0"], ["--lr", "inf"], ["--rays", "0"], ["--engine", "nonsense"]):
+        in_this_process("train", "zdt2", *words, folder=tmp_path, code=2)
+        assert sorted((tmp_path / "runs").iterdir()) == taken
 
 
 def test_a_file_that_cannot_be_read_is_named_without_a_traceback(tmp_path, monkeypatch):

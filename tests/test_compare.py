@@ -18,19 +18,20 @@ import pytest
 import torch
 
 import hyperfront as hf
-from hyperfront import sharing
 from hyperfront.baselines import Expansion, fit_stacked
-from hyperfront.errors import BusyError, CheckpointError
+from hyperfront.errors import CheckpointError
 from hyperfront.experiments import Plan, Result, compare, timing
-from hyperfront.experiments.compare import table, times_one_by_one
+from hyperfront.experiments.compare import _checksum, table, times_one_by_one
 from hyperfront.experiments.pruning import STARTUP, Dominated
-from hyperfront.experiments.tune import Tuned, _suggest, most_uniform, tune
+from hyperfront.experiments.tune import Tuned, _suggest, check_search, most_uniform, tune
+from hyperfront.paper import Workshop
 from hyperfront.problems import build, toys
 from hyperfront.problems.recipe import Recipe
 from hyperfront.sources import NoData
 from tests.command import hyperfront
 from tests.data import DATA, needs_data
 
+ROOT = Path(__file__).parents[1]
 METHODS = ["phn-epo", "ls", "epo", "pmtl", "mgda", "cpmtl", "nsga3", "moead", "single"]
 FOLDER = "compare-vlmop2-best-3-rays-2-epochs-steps=2-generations=10-population=20"
 QUICK = ["--epochs", "2", "--budget", "generations=10", "population=20", "--expansion", "steps=2"]
@@ -665,15 +666,45 @@ def test_several_processes_share_the_work_and_end_with_what_one_would(tmp_path):
         assert [json.loads(line)["epoch"] for line in log.read_text().splitlines()] == [1, 2]  # each epoch once
 
 
-def test_parts_that_another_process_is_at_come_last_and_are_waited_for(monkeypatch):
-    monkeypatch.setattr(sharing, "WAIT", 0.0)
-    busy, order = {"a": 2, "c": 1}, []
+def test_what_another_process_wrote_meanwhile_must_be_of_the_same_comparison(tmp_path):
+    plan = Plan("best", Recipe(epochs=1, lr=1e-2), hf.rays(2, m=2))
+    problem, files = toys.vlmop2(), tmp_path / "results"
 
-    def work(part: str) -> None:
-        if busy.get(part, 0):
-            busy[part] -= 1
-            raise BusyError("busy")
-        order.append(part)
+    def beside(method, seed, found):
+        if method == "epo":  # while this one is at work, another finishes the next
+            longer = replace(plan, recipe=Recipe(epochs=2, lr=1e-2))
+            compare(problem, ["ls"], longer, seeds=[0], folder=tmp_path, runs=tmp_path / "others", progress=False)
 
-    sharing.share_out("abcd", work)
-    assert order == ["b", "d", "c", "a"]
+    with pytest.raises(CheckpointError, match="with other settings"):
+        compare(problem, ["epo", "ls"], plan, seeds=[0], folder=tmp_path, progress=False, notify=beside)
+    assert {file.name for file in files.iterdir()} == {"epo-0.json", "ls-0.json"}
+
+
+def test_results_that_are_there_need_no_data(tmp_path):
+    folder, study = ROOT / "results" / "full" / "studies" / "adult-phn", "adult-phn"
+    workshop = Workshop(ROOT / "results", "full", data_dir=tmp_path / "nowhere", runs=tmp_path)
+    assert len(workshop.results(study)) == len([*(folder / "results").iterdir()]) == 6
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        torch.ones(4, 2, dtype=torch.bfloat16),
+        torch.ones(4, 2, requires_grad=True),
+        torch.ones(4, 2, dtype=torch.complex64).conj(),
+        torch.ones(4, 2, dtype=torch.bool),
+    ],
+    ids=lambda data: str(data.dtype),
+)
+def test_data_of_any_kind_have_a_checksum(data):
+    problem = hf.supervised((data, torch.zeros(len(data))), losses={"a": abs, "b": abs})
+    twice = [_checksum(replace(problem, sources=dict(problem.sources))) for _ in range(2)]
+    assert twice[0] == twice[1]
+
+
+def test_options_of_a_hypernetwork_are_tried_together_with_the_others():
+    plan = Plan("best", Recipe(epochs=1), hf.rays(2, m=2))
+    space = {"hypernet": ["chunked"], "chunk": [1, 2]}
+    assert check_search(toys.vlmop2(), "phn-ls", plan, space=space, trials=None, seed=0) == 2
+    with pytest.raises(hf.HyperfrontError, match="does not take"):
+        check_search(toys.vlmop2(), "phn-ls", plan, space={"chunk": [2]}, trials=None, seed=0)

@@ -679,7 +679,7 @@ def test_where_there_is_no_terminal_progress_is_a_line_now_and_then(monkeypatch,
 
 def test_while_a_process_trains_in_a_folder_no_other_does(uninterrupted, tmp_path):
     process = start(tmp_path / "run")
-    wait_for(tmp_path / "run", 2)
+    wait_for(tmp_path / "run", 1)
     with pytest.raises(CheckpointError, match="another process is at work in this folder"):
         runs.run(tmp_path / "run", resume=True)
     assert finish(process) == 0

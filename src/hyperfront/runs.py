@@ -18,7 +18,7 @@ from hyperfront.errors import CheckpointError, HyperfrontError
 from hyperfront.front import Front
 from hyperfront.model import ParetoModel, restore
 from hyperfront.problem import Problem
-from hyperfront.problems import build
+from hyperfront.problems import PROBLEMS, build
 
 LARGEST_NUMBER = 10**6
 
@@ -131,7 +131,7 @@ def load(
     try:
         model = document["model"]
         record = model["record"]
-        if target is None and "problem" not in record:
+        if target is None and record.get("problem") not in PROBLEMS:
             raise CheckpointError(
                 "the checkpoint holds numbers and no code, so the module must come from you",
                 got=f"{file} of no built-in problem",

@@ -11,7 +11,7 @@ vectors, a backward pass through the gradient each. The result is a set of point
 rays to them.
 
 The authors' steps have one length. From the sharp minima that long training ends in, half of such steps overshoot, and
-raise the very objective that they are to lower: here a step is halved until it does not.
+raise the very objective that they are to lower: here a step that does is halved, a few times if need be.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def fit_one_by_one(
             model = separate_models(problem, ray[None], start[None])
             watching = [_Keep(model, folder.path), *([Progress()] if callbacks is None else callbacks)]
             options = {"optimizer": optimizer, "device": device, "engine": engine, "callbacks": watching}
-            options |= {"out": folder.path, "resume": folder.config.exists()}
+            options |= {"out": folder.path, "resume": True}
             run = _fit(model, problem, solver, recipe, seed, options)
             histories.append(run.history)
         epoch = _best_epoch(histories, problem)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from hyperfront import checkpoint, metrics
 from hyperfront.front import Front
@@ -32,7 +33,7 @@ def show_table(
     On a terminal that is too narrow it comes in parts, each with the columns ``keys``; no number is ever cut off.
     """
     rows = [*rows]
-    widths = [2 + max(map(len, cells)) for cells in zip(columns, *rows)]
+    widths = [2 + max(Text.from_markup(cell).cell_len for cell in cells) for cells in zip(columns, *rows)]
     for part in in_parts(widths, console.width + 2 if console.is_terminal else sum(widths), keys):
         table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
         for index in part:

@@ -7,6 +7,7 @@ import itertools
 import shlex
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -163,6 +164,9 @@ def train(
         )
     except KeyboardInterrupt as stop:
         raise KeyboardInterrupt(_stopped(str(stop), name, folder)) from None
+    finally:
+        with suppress(OSError):  # a folder that was taken for nothing
+            folder.path.rmdir()
     seconds = before + time.perf_counter() - start
     report(run, built, seconds=seconds)
     if result is not None:

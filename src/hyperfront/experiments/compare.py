@@ -49,7 +49,8 @@ def compare(
     for method in methods:
         plan.check(check_method(method))
     for split in ("val", "test"):  # to select on, and to measure
-        problem.split(split)
+        if split not in problem.sources:
+            problem.split(split)  # its error
     arguments = _arguments(problem, plan)
     plan = replace(plan, rays=validate(plan.rays, problem.m, problem.objectives))
     plan = replace(plan, recipe=replace(plan.recipe, arguments=arguments))
@@ -64,6 +65,7 @@ def compare(
         method, seed = part
         if part not in done and files[part].exists():  # by another process, meanwhile
             done[part] = Result.load(files[part])
+            check_settings(done[part], plan, problem)
         if part not in told:
             notify(*part, done.get(part))
             told.add(part)
@@ -93,7 +95,8 @@ def _checksum(problem: Problem) -> str:
     found = zlib.crc32(repr((problem.objectives, problem.reference, sizes)).encode())
     for source in problem.sources.values():
         for tensor in tensors(source.data) if isinstance(source, TensorSource) else []:
-            found = zlib.crc32(tensor.cpu().contiguous().numpy().tobytes(), found)
+            flat = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().flatten()
+            found = zlib.crc32(flat.view(torch.uint8).numpy().data, found)
     return f"{found:08x}"
 
 
@@ -118,16 +121,20 @@ def times_one_by_one(
     """How long methods with one model per ray take, one after the other, measured once for the same settings on the
     same device (:mod:`hyperfront.experiments.timing`); ``notify(method)`` is called before that."""
     found = {}
-    for method in (name for name in methods if family(name) in ONE_PER_RAY):
+
+    def look(method: str) -> None:
         file = folder / "times" / f"{method}.json"
         where = {"device": plan.device, "engine": plan.engine, "products": torch.get_float32_matmul_precision()}
         settings = plan.settings(method) | where
-        known: dict[str, Any] = checkpoint.read_json(file) if file.exists() else {}
-        if known.get("made_with") != settings:
-            notify(method)
-            known = {"one_by_one": seconds_apart(method, plan, problem), "made_with": settings}
-            checkpoint.write_json(file, known)
+        with sharing.alone_in(file.parent):  # two at once would measure each other
+            known: dict[str, Any] = checkpoint.read_json(file) if file.exists() else {}
+            if known.get("made_with") != settings:
+                notify(method)
+                known = {"one_by_one": seconds_apart(method, plan, problem), "made_with": settings}
+                checkpoint.write_json(file, known)
         found[method] = known["one_by_one"]
+
+    sharing.share_out([name for name in methods if family(name) in ONE_PER_RAY], look)
     return found
 
 

@@ -36,7 +36,7 @@ from hyperfront.baselines import (
     separate_models,
 )
 from hyperfront.baselines.evolutionary import ALGORITHMS
-from hyperfront.errors import unknown_name
+from hyperfront.errors import BusyError, unknown_name
 from hyperfront.experiments.result import Result, measure, rounded
 from hyperfront.front import evaluate
 from hyperfront.preferences import rays as laid_out
@@ -194,17 +194,19 @@ def expanded(name: str, plan: Plan, problem: Problem, seed: int, runs: Path, cal
     base, _ = per_ray("ls", plan, problem, seed, runs, callbacks)
     starts, folder = base.model.hypernet(base.model.hypernet.knots).detach(), runs / f"{name}-{seed}"
     expand, settings = partial(plan.expansion.expand, base.model, problem), plan.settings(name)
-    patches: dict[int, tuple[Tensor, float]] = {}
+    patches, busy = [], None
     with _bar(bool(callbacks), plan.expansion.steps * problem.m * len(plan.rays), "tangent") as bar:
-
-        def patch(number: int) -> None:
+        for number, start in enumerate(starts):
             own = folder / f"from-{number}"
-            with sharing.alone_in(own):
-                patches[number] = _patch(own / "points.safetensors", starts[number], settings, expand, bar)
-
-        sharing.share_out(range(len(starts)), patch)
-    spent = sum(seconds for _, seconds in patches.values())
-    theta = torch.cat([patches[number][0] for number in range(len(starts))])
+            try:
+                with sharing.alone_in(own):
+                    patches.append(_patch(own / "points.safetensors", start, settings, expand, bar))
+            except BusyError as error:
+                busy = error
+    if busy:  # there may be something else to do until another process has finished that
+        raise busy
+    spent = sum(seconds for _, seconds in patches)
+    theta = torch.cat([points for points, _ in patches])
     history = [*base.history, {"status": {}, "seconds": spent}]
     run = _as_run(problem, theta, laid_out(len(theta), problem.m), plan.recipe_of(name), history)
     return run, {"expansion": spent}

@@ -156,12 +156,13 @@ def check_search(problem: Problem, method: str, plan: Plan, *, space: Space, tri
     for name, values in space.items():
         if isinstance(getattr(plan.recipe, name, None), int | float) and any(isinstance(each, str) for each in values):
             raise HyperfrontError(f"{name} is a number", got=", ".join(map(str, values)), expected="numbers")
-        if len(set(values)) < len(values):
+        if any(values.count(each) > 1 for each in values):
             raise HyperfrontError("a value is there twice", got=f"{name} = {', '.join(map(str, values))}")
         for each in values:
             replace(plan, tuned={method: {name: each}}).check(method)
-            if name not in settings:
-                problem.model(**{**plan.recipe.model, name: each})  # or its error
+            if name not in settings:  # with the first of the others; or its error
+                others = {other: first for other, (first, *_) in space.items() if other not in settings}
+                problem.model(**{**plan.recipe.model, **others, name: each})
     plan.check(method)
     if problem.reference is None:
         raise ProblemError("tuning measures hypervolumes, which need a reference point")
@@ -203,7 +204,7 @@ def _put_back(study: Any, trial: Any) -> None:
 def _check_study(study: Any, settings: dict[str, Any]) -> None:
     """Trials of other settings cannot be compared with these."""
     stored, states = study.user_attrs.get("settings"), load_optuna().trial.TrialState
-    if stored is None or not study.get_trials(deepcopy=False, states=(states.COMPLETE, states.PRUNED)):
+    if stored is None or not study.get_trials(deepcopy=False, states=(states.COMPLETE, states.PRUNED, states.RUNNING)):
         study.set_user_attr("settings", settings)
         return
     what = "the study has trials with other settings"

@@ -89,8 +89,8 @@ DEVIATIONS: dict[str, Deviation] = {
     ),
     "cpmtl": Deviation(
         "CPMTL's published code takes ten steps of .1 along the first objective from each solution",
-        "five steps along each objective from every model of LS, of .1, or half of that as often as needed for the "
-        "objective to fall; products on 2,048 rows, on NYUv2 on 16",
+        "five steps along each objective from every model of LS, of .1, halved up to six times if the objective would "
+        "not fall; products on 2,048 rows, on NYUv2 on 16",
         "both directions of the front; on the Multi-MNIST sets half of the steps of .1 raise their own objective; the "
         "products of NYUv2 would take most of the time",
     ),

@@ -157,8 +157,9 @@ def claims(
     claims = []
     for ours, (name, of_rates) in itertools.product(phn, curves.items()):
         seconds, volume = phn[ours]["seconds"], phn[ours]["hypervolume"]
-        reached, rate, point = _needed(of_rates, volume)
         verdicts = [_tenth(seconds, of_rates, share * volume) for share in (0.99, 1, 1.01)]
+        below = {rate: curve for rate, curve in of_rates.items() if curve[-1]["mean"] < volume}
+        reached, rate, point = _needed(below if verdicts[1] is None else of_rates, volume)
         at = "as many models as have its hypervolume"
         if not reached and verdicts[1]:
             at = "all models, which stay below its hypervolume"
@@ -180,8 +181,10 @@ def _needed(of_rates: dict[str, list[dict[str, float]]], volume: float) -> tuple
 
 
 def _tenth(seconds: float, of_rates: dict[str, list[dict[str, float]]], volume: float) -> bool | None:
-    """Whether these are at most a tenth of the time of models with that hypervolume. None where models of a pool that
-    stays below are too few to say."""
-    reached, _, point = _needed(of_rates, volume)
-    enough = reached or all(10 * seconds <= curve[-1]["seconds"] for curve in of_rates.values())
-    return 10 * seconds <= point["seconds"] if enough else None
+    """Whether these are at most a tenth of the time of models with that hypervolume, at every learning rate. None where
+    the models of a rate that stays below are too few to say."""
+    first = [next((p for p in curve if p["mean"] >= volume), None) for curve in of_rates.values()]
+    if any(point and point["seconds"] < 10 * seconds for point in first):
+        return False
+    enough = (point or 10 * seconds <= curve[-1]["seconds"] for point, curve in zip(first, of_rates.values()))
+    return True if all(enough) else None
