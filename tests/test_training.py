@@ -685,3 +685,11 @@ def test_while_a_process_trains_in_a_folder_no_other_does(uninterrupted, tmp_pat
     assert finish(process) == 0
     assert all((tmp_path / "run" / name).read_bytes() == (uninterrupted / name).read_bytes() for name in RESULTS)
     assert len(runs.run(tmp_path / "run", resume=True).history) == 12  # it is free again
+
+
+def test_a_run_of_a_problem_of_ones_own_asks_for_the_module_whatever_its_name(tmp_path):
+    problem = dataclasses.replace(runs.problem(), identity={"problem": "mine"})
+    hf.fit(hf.wrap(runs.Net(), ["sum", "product"]), problem, epochs=1, batch_size=16, out=tmp_path, callbacks=())
+    with pytest.raises(CheckpointError, match="the module must come from you"):
+        hf.load(tmp_path)
+    assert hf.load(tmp_path, target=runs.Net()).record["problem"] == "mine"
