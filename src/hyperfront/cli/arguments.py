@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -97,6 +98,16 @@ def check_port(port: int) -> int:
     if not 0 <= port < 2**16:
         raise HyperfrontError("no such port", got=port, expected="0 (any that is free) to 65535")
     return port
+
+
+def usual_folder(command: str, problem: str, preset: str, unusual: Mapping[str, bool]) -> Path:
+    """Where a command writes unless said: its name has what is ``unusual`` about the settings, so that others have a
+    folder of their own.
+
+    >>> str(usual_folder("tune", "adult", "quick", {"5-epochs": True, "seed-0": False}))
+    'runs/tune-adult-quick-5-epochs'
+    """
+    return Path("runs") / "-".join([command, problem, preset, *(word for word, given in unusual.items() if given)])
 
 
 def choose_device(name: str, problem: Problem) -> torch.device:

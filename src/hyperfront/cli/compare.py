@@ -24,6 +24,7 @@ from hyperfront.cli.arguments import (
     choose_device,
     parse,
     set_tf32,
+    usual_folder,
 )
 from hyperfront.cli.output import console, counted, show_table
 from hyperfront.errors import CheckpointError, HyperfrontError, unknown_name
@@ -117,8 +118,7 @@ def compare(
         plan = dataclasses.replace(plan, tuned=_tuned(tuned, problem, names, plan, given))
     unusual = {f"{rays}-rays": rays != RAYS, f"{epochs}-epochs": epochs is not None, "tuned": tuned is not None}
     unusual |= dict.fromkeys([*arguments, *expansion, *budget], True) | {"one-by-one": one_by_one}
-    name = "-".join(["compare", problem, preset, *(word for word, given in unusual.items() if given)])
-    folder = out or Path("runs") / name
+    folder = out or usual_folder("compare", problem, preset, unusual)
     checkpoint.refuse_unwritable(folder / "table.md", again=True)  # said now, not after the last run
     torch.set_num_threads(1)  # tensors this small gain nothing from more, and lose much on a busy machine
     count = iter(range(1, len(names) * seeds + 1))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 from typing import Annotated, Any
 
 import torch
@@ -20,6 +19,7 @@ from hyperfront.cli.arguments import (
     Preset,
     choose_device,
     parse,
+    usual_folder,
     value,
 )
 from hyperfront.cli.output import console, counted
@@ -104,8 +104,7 @@ def tune(
         raise HyperfrontError("a setting is named twice", got=" ".join(search), fix="name=value,value,...")
     trials = check_search(built, method, plan, space=space, trials=trials, seed=seed)
     unusual = {f"{epochs}-epochs": epochs is not None, f"seed-{seed}": seed != 0}
-    name = "-".join(["tune", problem, preset, *(word for word, given in unusual.items() if given)])
-    folder = out or Path("runs") / name
+    folder = out or usual_folder("tune", problem, preset, unusual)
     file = folder / f"{method}.json"
     refuse_unwritable(file, again=True)  # said now, not after the last trial
     if storage is None:

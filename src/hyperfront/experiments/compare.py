@@ -51,9 +51,8 @@ def compare(
     for split in ("val", "test"):  # to select on, and to measure
         if split not in problem.sources:
             problem.split(split)  # its error
-    arguments = _arguments(problem, plan)
-    plan = replace(plan, rays=validate(plan.rays, problem.m, problem.objectives))
-    plan = replace(plan, recipe=replace(plan.recipe, arguments=arguments))
+    rays, arguments = validate(plan.rays, problem.m, problem.objectives), _arguments(problem, plan)
+    plan = replace(plan, rays=rays, recipe=replace(plan.recipe, arguments=arguments))
     folder = Path(folder)
     runs = folder / "runs" if runs is None else Path(runs)
     files = {(method, seed): folder / "results" / f"{method}-{seed}.json" for seed in seeds for method in methods}

@@ -103,7 +103,7 @@ def trade_offs(workshop: Workshop, studies: Sequence[str]) -> Finding:
     """Each line is a point of PHN-EPO's front (first seed): cross entropy and the two penalties, each from its least to
     its largest, coloured by ray."""
     finding, rows = Finding(), []
-    with panels(1, len(studies), width=3.6) as (figure, axes):
+    with panels(1, len(studies), width=3.3) as (figure, axes):
         for each, study in zip(axes[0], studies):
             results = [result for result in workshop.results(study, ["phn-epo"]) if result.seed == 0]
             each.set_title(workshop.study(study).problem, fontsize=10)
