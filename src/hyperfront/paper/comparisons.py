@@ -78,11 +78,14 @@ class Measured:
 
     @property
     def name(self) -> str:
-        """With the learning rate that was chosen, and the number of points, where those are not one for each ray."""
-        first = self.results[0]
-        points = len(first.fronts["test"]["losses"])
-        rate = f", better of two rates ({first.settings['lr']:g})" if self.tuned else ""
-        return NAME_OF[self.method] + rate + (f" ({points} points)" if points != len(first.rays) else "")
+        """With the learning rate, where it was chosen."""
+        rate = f", better of two rates ({self.results[0].settings['lr']:g})" if self.tuned else ""
+        return NAME_OF[self.method] + rate
+
+    @property
+    def rays(self) -> str:
+        """Their number, if the method has some."""
+        return str(len(self.results[0].rays) or "-")
 
 
 def measured(workshop: Workshop, side: Side) -> list[Measured]:
@@ -193,7 +196,7 @@ def _rows(side: Side, method: str, found: Measured | None, paper: Mapping[str, N
         (
             name,
             str(len(tests)),
-            str(len(found.results[0].rays) or "-"),
+            found.rays,
             str(_points(tests)),
             spread([test["hypervolume"] for test in tests]),
             number[0],
@@ -230,7 +233,8 @@ def claims(side: Side, methods: Sequence[Measured]) -> list[Claim]:
             every = [result.fronts["test"]["hypervolume"] for result in ours.results]
             best = max(expanded, key=lambda each: fmean(each.volumes))
             text = f"{side.title}: {NAME_OF[ours.method]} at all its {len(ours.results[0].rays)} rays above CPMTL"
-            found.append(above(text, every, best.volumes, best.name, kind=EXPANDED))
+            points = len(best.results[0].fronts["test"]["losses"])
+            found.append(above(text, every, best.volumes, f"{best.name} ({points} points)", kind=EXPANDED))
         solver = ours.method.removeprefix("phn-")
         alone = next((each.times.get("one_by_one") for each in methods if each.method == solver), None)
         if alone and (seconds := ours.times.get("training")):
@@ -253,11 +257,11 @@ def better_rates(workshop: Workshop, side: Side, methods: Mapping[str, Measured]
 
 
 def _tuned_row(method: Measured) -> tuple[str, ...]:
-    tests, rays = [result.fronts["test"] for result in method.results], str(len(method.results[0].rays))
-    points = str(_points(tests))
+    tests = [result.fronts["test"] for result in method.results]
+    counts = str(len(tests)), method.rays, str(_points(tests))
     volume, uniform = (spread([test[key] for test in tests]) for key in ("hypervolume", "uniformity"))
     size = f"{method.results[0].parameters:,}"
-    return method.name, str(len(tests)), rays, points, volume, "-", uniform, "-", "-", "-", "-", size
+    return method.name, *counts, volume, "-", uniform, "-", "-", "-", "-", size
 
 
 def _mean(results: Sequence[Result], split: str) -> float:

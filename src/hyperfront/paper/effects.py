@@ -27,7 +27,8 @@ def effects(workshop: Workshop) -> Finding:
             wanted = workshop.study(study).seeds
             finding.missing.extend(missing_seeds(f"{name}, {problem}: {choice}", len(results), wanted))
             if results:
-                rows.append((name, problem, choice, str(len(results[0].rays)), str(len(results)), *_quality(results)))
+                counts = str(len(results[0].rays) or "-"), str(len(results))
+                rows.append((name, problem, choice, *counts, *_quality(results)))
             finding.environments.extend(dict(result.environment) for result in results)
     images = workshop.results("multi-fashion-mnist-phn", ["phn-epo"])
     if images:
