@@ -77,8 +77,8 @@ def losses_and_evolution(workshop: Workshop, sides: Sequence[Side]) -> Finding:
     columns = ("problem", "epoch", "validation HV", "validation uniformity")
     finding.tables.append(Table("PHN-EPO over epochs, first seed", columns, rows))
     finding.notes.append(
-        "Above, marks are coloured by the ray's entry of the left objective, from 0 (dark) to 1 (light); grey points of "
-        "CPMTL have no ray. The axes are logarithmic."
+        "Above, marks are coloured by the ray's entry of the left objective, from 0 (dark) to 1 (light); grey points "
+        "of CPMTL have no ray. The axes are logarithmic."
     )
     finding.figure = figure
     return finding
