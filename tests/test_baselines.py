@@ -332,6 +332,19 @@ def test_from_the_extremes_expansion_goes_along_the_front(fonseca):
     assert problem.truth.distance(front.losses[good]).max() < 1e-3
 
 
+def test_expansion_crosses_a_concave_front(fonseca):
+    """Where a weighted sum of the objectives has no minimum, the Hessian is not positive."""
+    problem, runs = fonseca
+    model = runs["LS"].model
+    start = model.weights(runs["LS"].front.rays[:1]).detach()
+    ahead = problem.function(start[0]).argmax().item()  # the objective that is not at its least yet
+    points = torch.cat([start, *(p[None] for p in Expansion(steps=15).expand(model, problem, start))])
+    chain = [0, *range(1 + 15 * ahead, 16 + 15 * ahead)]
+    along = torch.stack([problem.function(point) for point in points[chain]])[:, ahead]
+    assert (along.diff() < 0).all()
+    assert along[-1] < 0.3 < 0.9 < along[0]
+
+
 def test_products_with_the_hessian_of_a_network_with_fused_layers_are_differences_of_gradients():
     generator = torch.Generator().manual_seed(0)
     x, y = torch.rand(16, 1, 36, 36, generator=generator), torch.randint(10, (16,), generator=generator)
@@ -352,7 +365,7 @@ def test_products_with_the_hessian_of_a_network_with_fused_layers_are_difference
     torch.testing.assert_close(curvature.hessian(theta, alpha)(v), (ahead - behind) / (2 * step), atol=1e-6, rtol=1e-3)
 
 
-def test_gradients_are_those_of_losses_over_all_rows_however_they_are_split():
+def test_losses_and_gradients_are_those_over_all_rows_however_they_are_split():
     """A gap between groups is no mean over batches."""
     generator = torch.Generator().manual_seed(0)
     x, group = torch.randn(50, 3, generator=generator).double(), torch.arange(50) % 7 == 0
@@ -371,11 +384,14 @@ def test_gradients_are_those_of_losses_over_all_rows_however_they_are_split():
         make_target=lambda: nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)),
     )
     model, theta = problem.model(hypernet="separate", rays=RAYS).double(), starts(problem, 1, 0)[0].double()
-    expected = torch.func.jacrev(
-        lambda t: torch.stack(problem.each_loss(lambda x: model.target.call(t, t.new_zeros(0), x), (x, group)))
-    )(theta)
+
+    def losses(t: torch.Tensor) -> torch.Tensor:
+        return torch.stack(problem.each_loss(lambda x: model.target.call(t, t.new_zeros(0), x), (x, group)))
+
     for rows in (50, 11):
-        torch.testing.assert_close(Curvature(model, problem, rows).gradients(theta), expected)
+        curvature = Curvature(model, problem, rows)
+        torch.testing.assert_close(curvature.losses(theta), losses(theta))
+        torch.testing.assert_close(curvature.gradients(theta), torch.func.jacrev(losses)(theta))
 
 
 def test_cpmtl_refuses_losses_that_gather_all_outputs():

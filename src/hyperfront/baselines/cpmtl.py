@@ -6,9 +6,9 @@ such points the derivative of that sum is zero, so its direction ``v`` satisfies
     H v = sum_j beta_j g_j    with  H = sum_j alpha_j hessian(l_j)    for some beta,
 
 and ``beta = e_j`` is the direction in which objective ``j`` changes most for its curvature: ``<g_j, v> >= 0`` where
-``H`` is positive, so ``theta - v`` lowers it. ``H`` is never formed: MINRES (scipy) needs only its products with
-vectors, a backward pass through the gradient each. The result is a set of points around every solution, and no map from
-rays to them.
+``H`` is positive, so ``theta - v`` lowers it; where it is not, ``v`` is turned round if need be. ``H`` is never formed:
+MINRES (scipy) needs only its products with vectors, a backward pass through the gradient each. The result is a set of
+points around every solution, and no map from rays to them.
 
 The authors' steps have one length. From the sharp minima that long training ends in, half of such steps overshoot, and
 raise the very objective that they are to lower: here a step that does is halved, a few times if need be.
@@ -44,7 +44,7 @@ class Expansion:
     length: float = 0.1
     """Length of a step in weight space, at most."""
     halvings: int = 6
-    """How often a step is halved, at most, that would raise its objective on the sample of rows."""
+    """How often a step is halved, at most, that would raise its objective."""
     damping: float = 0.1
     """Added to the diagonal of the Hessian."""
     iterations: int = 50
@@ -52,7 +52,7 @@ class Expansion:
     tolerance: float = 1e-5
     """Relative residual at which MINRES stops."""
     rows: int = 2048
-    """Training rows for the products and for the look at a step; the gradients are of all rows."""
+    """Training rows for the products; gradients and losses are of all rows."""
 
     def __post_init__(self) -> None:
         at_least(self, steps=1, length=0, damping=0, iterations=1, tolerance=0, rows=1, halvings=0)
@@ -79,7 +79,7 @@ class Expansion:
         return there
 
     def tangent(self, curvature: Curvature, theta: Tensor, objective: int) -> Tensor:
-        """``v [n]`` with ``(H + damping) v = g_j``."""
+        """``v [n]`` with ``(H + damping) v = g_j``, turned so that it leads to more of objective ``j``."""
         try:
             from scipy.sparse.linalg import LinearOperator, minres
         except ImportError:
@@ -96,7 +96,7 @@ class Expansion:
         operator: Any = LinearOperator((len(theta), len(theta)), matvec=product, dtype=np.float64)  # pyrefly: ignore
         wanted = grads[objective].double().cpu().numpy()
         found, _ = minres(operator, wanted, shift=-self.damping, rtol=self.tolerance, maxiter=self.iterations)
-        return torch.from_numpy(found).to(theta)
+        return torch.from_numpy(found if wanted @ found >= 0 else -found).to(theta)
 
 
 class Curvature:
@@ -112,8 +112,11 @@ class Curvature:
 
     @torch.no_grad()
     def losses(self, theta: Tensor) -> Tensor:
-        """``[m]``, on the sample of rows."""
-        return torch.stack(self._losses(theta, self.batch))
+        """``[m]``, over all training rows."""
+        if not self.problem.has_data:
+            return torch.stack(self._losses(theta, self.batch))
+        values = (measure.value(total) for measure, total in zip(self.problem.measures.values(), self._totals(theta)))
+        return torch.stack([unit * value for unit, value in zip(self.problem.units.slope, values)])
 
     def gradients(self, theta: Tensor) -> Tensor:
         """``[m, n]``, of the losses over all training rows. Those are functions of sums, ``l = f(sum_b s_b(theta))``
@@ -129,6 +132,18 @@ class Curvature:
 
     def _slopes(self, theta: Tensor) -> list[tuple[Tensor, ...]]:
         """``f'`` of every loss, at the sums over all rows."""
+        slopes = []
+        for measure, total, unit in zip(
+            self.problem.measures.values(), self._totals(theta), self.problem.units.slope, strict=True
+        ):
+            leaves = map_tensors(Tensor.requires_grad_, total)
+            value = unit * measure.value(leaves)
+            slopes.append(torch.autograd.grad(value, tensors(leaves), materialize_grads=True))
+        return slopes
+
+    @torch.no_grad()
+    def _totals(self, theta: Tensor) -> list[Any]:
+        """The sums of every loss over all rows."""
         measures, sums = [*self.problem.measures.values()], list[Any]()
         if not all(measure.additive for measure in measures):
             raise HyperfrontError(
@@ -136,16 +151,10 @@ class Curvature:
                 got="a loss that gathers all outputs",
                 fix="declare it as hyperfront.SetLoss, or leave cpmtl out",
             )
-        with torch.no_grad():
-            for batch in self.source.batches(self.rows, theta.device):
-                found = self._sums(theta, batch)
-                sums = [m.merge(*pair) for m, *pair in zip(measures, sums, found)] if sums else found
-        slopes = []
-        for measure, total, unit in zip(measures, sums, self.problem.units.slope):
-            leaves = map_tensors(lambda t: t.double().requires_grad_(), total)
-            value = unit * measure.value(leaves)
-            slopes.append(torch.autograd.grad(value, tensors(leaves), materialize_grads=True))
-        return slopes
+        for batch in self.source.batches(self.rows, theta.device):
+            found = [map_tensors(Tensor.double, own) for own in self._sums(theta, batch)]
+            sums = [m.merge(*pair) for m, *pair in zip(measures, sums, found)] if sums else found
+        return sums
 
     def _linear(self, theta: Tensor, batch: Batch, slopes: list[tuple[Tensor, ...]]) -> list[Tensor]:
         each = (zip(slope, tensors(own)) for slope, own in zip(slopes, self._sums(theta, batch)))
