@@ -114,7 +114,7 @@ def test_full_studies_follow_the_paper():
     assert {name: STUDIES[name].rays for name in pools} == pools
     for name, study in STUDIES.items():
         large = study.problem == "nyuv2" or study.preset.startswith("resnet18") or name in pools
-        large = large or name == "rate-phn" or name.endswith("-rate-others")
+        large = large or name.endswith(("-rate-phn", "-rate-others"))
         assert study.seeds == (1 if large or name == "fonseca-evolution" else 3), name
     assert STUDIES["fonseca-evolution"].budget.generations == 100_000
     names = ("multi-mnist-5", "adult-10", "nyuv2-5", "sarcos-paper-20")

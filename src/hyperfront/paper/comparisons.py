@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+import torch
+
+from hyperfront import metrics
 from hyperfront.baselines import Budget
 from hyperfront.experiments.methods import EVOLUTIONARY
 from hyperfront.experiments.result import Result, different
@@ -42,7 +45,7 @@ class Side:
     baselines: str | None
     rays: int
     rates: tuple[str, ...] = ()
-    """Studies of baselines with another learning rate."""
+    """Studies with another learning rate."""
     as_paper: bool = True
     """Whether the paper's numbers are of such data and settings."""
 
@@ -67,8 +70,8 @@ class Measured:
     results: list[Result]
     same: list[dict[str, Any]]
     times: dict[str, Any]
-    tuned: bool = False
-    """Whether its learning rate is the better of two."""
+    rate: str = ""
+    """What its learning rate is, where there are two."""
 
     @property
     def volumes(self) -> list[float]:
@@ -79,7 +82,7 @@ class Measured:
     @property
     def name(self) -> str:
         """With the learning rate, where it was chosen."""
-        rate = f", better of two rates ({self.results[0].settings['lr']:g})" if self.tuned else ""
+        rate = f", {self.rate} ({self.results[0].settings['lr']:g})" if self.rate else ""
         return NAME_OF[self.method] + rate
 
     @property
@@ -124,10 +127,12 @@ def compared(workshop: Workshop, sides: Sequence[Side], paper: Numbers) -> Findi
         finding.missing.extend([*missing, *_untimed(side, methods)])
         finding.tables.append(Table(side.title, COLUMNS, rows))
         known = [each for each in methods.values() if _whole(workshop, side, each)]
+        known = [each for each in known if each.method not in PHN or each.method not in tuned]
         found = claims(side, [*known, *tuned.values()])
         finding.claims.extend(claim for claim in found if not missing or claim.verdict == "no")
         for each in methods.values():
             finding.notes.extend([*spent(each.results[0]), *ignored_rays(side.title, each.results)])
+        finding.notes.extend(begun_anew(side.title, methods))
         named = methods | {each.name: each for each in tuned.values()}
         finding.numbers[side.title] = {name: _document(each) for name, each in named.items()}
         finding.environments.extend(dict(result.environment) for each in named.values() for result in each.results)
@@ -152,6 +157,21 @@ def ignored_rays(title: str, results: Sequence[Result]) -> list[str]:
         return []
     runs = f"{count} of {len(results)} runs" if len(results) > 1 else "its run"
     return [f"{title}, {NAME_OF[results[0].method]}: in {runs} all rays have the same losses; it ignores them."]
+
+
+def begun_anew(title: str, methods: Mapping[str, Measured]) -> list[str]:
+    """Where CPMTL does not begin with the models that the results of LS are of, but with others trained in the same way:
+    what those have, in words."""
+    if not {"ls", "cpmtl"} <= methods.keys():
+        return []
+    known, begun = {result.seed: result.losses() for result in methods["ls"].results}, []
+    for result in methods["cpmtl"].results:
+        models = known.get(result.seed, result.losses()[:1])
+        first = result.losses()[:: len(result.losses()) // len(models)]
+        if not torch.allclose(first, models, rtol=1e-3):
+            begun.append(metrics.hypervolume(first, tuple(result.reference)))
+    anew = f"{title}: CPMTL begins with models of LS that were trained anew; these alone have {spread(begun)}."
+    return [anew] if begun else []
 
 
 def _points(fronts: Sequence[Mapping[str, Any]]) -> int:
@@ -245,14 +265,22 @@ def claims(side: Side, methods: Sequence[Measured]) -> list[Claim]:
 
 
 def better_rates(workshop: Workshop, side: Side, methods: Mapping[str, Measured]) -> list[Measured]:
-    """Baselines with the better learning rate of two, by the validation hypervolume of the seeds that both have."""
+    """Methods with the better learning rate of two, by the validation hypervolume of the seeds that both have; with the
+    other one, where that does not say which is better. Hypernetworks only if it is not the one they have anyway."""
     found = []
     for name in side.rates:
         for method in (each for each in workshop.study(name).methods if each in methods):
-            groups = methods[method].results, workshop.results(name, [method])
-            if both := {result.seed for result in groups[0]} & {result.seed for result in groups[1]}:
-                better = max(groups, key=lambda group: _mean([r for r in group if r.seed in both], "val"))
-                found.append(Measured(method, better, [], {}, tuned=True))
+            first, second = methods[method], workshop.results(name, [method])
+            both = {result.seed for result in first.results} & {result.seed for result in second}
+            if not both:
+                continue
+            volumes = [_mean([r for r in group if r.seed in both], "val") for group in (first.results, second)]
+            rate = "another rate" if volumes[0] == volumes[1] else "better of two rates"
+            if method not in PHN:
+                found.append(Measured(method, first.results if volumes[0] > volumes[1] else second, [], {}, rate))
+            elif volumes[1] > volumes[0]:
+                same = same_rays(workshop, name, second, side.few(workshop))
+                found.append(Measured(method, second, same, first.times, rate))
     return found
 
 

@@ -93,7 +93,7 @@ MEASURED = (
         for paper, other, methods in (
             (f"{MNIST[0]}-5", f"{MNIST[0]}-rate", ("ls",)),
             (f"{MNIST[0]}-5", f"{MNIST[0]}-rate-others", ("epo", "pmtl", "cpmtl")),
-            (f"{MNIST[0]}-phn", "rate-phn", PHN),
+            (f"{MNIST[0]}-phn", f"{MNIST[0]}-rate-phn", PHN),
         )
         for method in methods
     ),

@@ -48,7 +48,7 @@ TITLES = {
     "default": "Default",
     "bank": "Bank",
 }
-RATES_OF = {name: (f"{name}-rate", f"{name}-rate-others") for name in MNIST}
+RATES_OF = {name: tuple(f"{name}-rate{whose}" for whose in ("", "-others", "-phn")) for name in MNIST}
 IMAGES = tuple(Side(TITLES[name], name, f"{name}-phn", f"{name}-5", 5, RATES_OF[name]) for name in MNIST)
 FAIRNESS = tuple(Side(TITLES[name], name, f"{name}-phn", f"{name}-10", 10) for name in PEOPLE)
 SCENES = (
@@ -56,7 +56,7 @@ SCENES = (
     Side("NYUv2, 288 x 384, hypernetworks only", "nyuv2", "nyuv2-288x384-phn", None, 5),
 )
 MOTION = (
-    Side("SARCOS, the paper's split", "sarcos", "sarcos-paper-phn", "sarcos-paper-20", 20),
+    Side("SARCOS, the paper's split", "sarcos", "sarcos-paper-phn", "sarcos-paper-20", 20, ("sarcos-paper-rate",)),
     Side(
         "SARCOS, split by blocks",
         "sarcos",
@@ -84,7 +84,7 @@ TOY_8 = tuple(
 RACES_5 = (
     Race(TITLES[MNIST[0]], f"{MNIST[0]}-phn", f"{MNIST[0]}-25", rates=RATES_OF[MNIST[0]]),
     Race("Adult", "adult-phn", "adult-30"),
-    Race("SARCOS", "sarcos-paper-phn", "sarcos-40"),
+    Race("SARCOS", "sarcos-paper-phn", "sarcos-40", rates=("sarcos-40-rate",)),
 )
 RACES_11 = (
     *(Race(TITLES[name], f"{name}-phn", f"{name}-25", rates=RATES_OF[name]) for name in MNIST[1:]),

@@ -44,7 +44,8 @@ def losses_and_evolution(workshop: Workshop, sides: Sequence[Side]) -> Finding:
                 if len(losses):
                     scatter(above, result.method, rays if result.family != "cpmtl" else [], losses)
                 finding.environments.append(dict(result.environment))
-            others = [r for study in side.rates for r in workshop.results(study) if r.seed == 0]
+            rated = [r for study in side.rates for r in workshop.results(study)]
+            others = [result for result in rated if result.seed == 0 and result.family != "phn"]
             for result in others:
                 scatter(above, result.method, result.inverse_rays().numpy(), result.losses().numpy(), hollow=True)
                 rates.add(f"{result.settings['lr']:g}")

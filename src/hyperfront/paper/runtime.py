@@ -40,7 +40,7 @@ class Race:
     methods: tuple[str, ...] = SEPARATE
     """Of the pool."""
     rates: tuple[str, ...] = ()
-    """Studies of a few models with another learning rate."""
+    """Studies of models with another learning rate, of some as many."""
 
 
 def subset_volumes(
@@ -101,7 +101,9 @@ def races(workshop: Workshop, panels_of: Sequence[Race]) -> Finding:
     columns = ("problem", "method", "models", "HV", "deviation over subsets", "seconds")
     finding.tables.append(Table("Hypervolume against training time, first seed", columns, rows))
     if dashed:
-        finding.notes.append("Dashed: models with another learning rate than the paper's, as many as in table 1.")
+        finding.notes.append(
+            "Dashed: models with another learning rate, on the Multi-MNIST sets as many as in table 1."
+        )
     finding.figure = figure
     return finding
 

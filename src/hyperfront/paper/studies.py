@@ -122,6 +122,8 @@ def _images() -> dict[str, Study]:
         studies[f"{name}-rate-others"] = Study(
             name, others, 5, replace(IMAGES, without=others), seeds=1, changes=FASTER
         )
+        small = IMAGES if name == MNIST[0] else replace(IMAGES, without=PHN)
+        studies[f"{name}-rate-phn"] = Study(name, PHN, 25, small, seeds=1, changes=FASTER)
         studies[f"{name}-25"] = Study(name, SEPARATE, 25, IMAGES, seeds=1)
         lenet = replace(IMAGES, arguments={"rows": 128, "target": "lenet"})
         studies[f"{name}-resnet18-5"] = Study(name, SEPARATE, 5, lenet, seeds=1, preset="resnet18-1m")
@@ -143,14 +145,15 @@ def _tables() -> dict[str, Study]:
         methods = ("ls", "cpmtl", "pmtl", "epo", *EVOLUTIONARY)
         studies[f"{name}-10"] = Study(name, methods, 10, ROWS, search=RATES)
     studies["adult-30"] = Study("adult", SEPARATE, 30, ROWS, seeds=1, search=RATES)
+    # the protocol chooses for baselines by one ray, and does not look at hypervolumes: the rate of the preset beside it
+    others = replace(MOTION, without=SEPARATE)
     for split in ("blocks", "paper"):  # rates are chosen on blocks: with the paper's rows, hypervolumes are 0 there
         where = {"split": split}
         studies[f"sarcos-{split}-phn"] = Study("sarcos", PHN, 100, MOTION, arguments=where, search=RATES)
         studies[f"sarcos-{split}-20"] = Study("sarcos", SEPARATE, 20, MOTION, arguments=where, search=RATES)
-    # the protocol chooses for baselines by one ray, and does not look at hypervolumes: the rate of the preset beside it
-    others = replace(MOTION, without=SEPARATE)
-    studies["sarcos-blocks-rate"] = Study("sarcos", SEPARATE, 20, others, arguments={"split": "blocks"})
+        studies[f"sarcos-{split}-rate"] = Study("sarcos", SEPARATE, 20, others, arguments=where)
     studies["sarcos-40"] = Study("sarcos", SEPARATE, 40, MOTION, seeds=1, search=RATES)
+    studies["sarcos-40-rate"] = Study("sarcos", SEPARATE, 40, others, seeds=1)
     quickly = replace(MOTION, without=("phn-epo", "epo"))
     studies["sarcos-best-phn"] = Study("sarcos", PHN, 100, quickly, preset="best")
     studies["sarcos-best-20"] = Study("sarcos", SEPARATE, 20, quickly, preset="best")
@@ -187,7 +190,6 @@ def _deviations() -> dict[str, Study]:
         "gram-adult": Study(
             "adult", ("phn-epo",), 153, replace(ROWS, without=PHN), search=RATES, solver={"space": "hypernetwork"}
         ),
-        "rate-phn": Study(images, PHN, 25, IMAGES, seeds=1, changes=FASTER),
         "sarcos-untuned": Study("sarcos", PHN, 100, replace(MOTION, without=PHN)),
         "sarcos-batch-512": Study(
             "sarcos",
