@@ -160,8 +160,8 @@ def ignored_rays(title: str, results: Sequence[Result]) -> list[str]:
 
 
 def begun_anew(title: str, methods: Mapping[str, Measured]) -> list[str]:
-    """Where CPMTL does not begin with the models that the results of LS are of, but with others trained in the same way:
-    what those have, in words."""
+    """What the models have that CPMTL begins with, in words, where they are not those of LS but others trained in the
+    same way."""
     if not {"ls", "cpmtl"} <= methods.keys():
         return []
     known, begun = {result.seed: result.losses() for result in methods["ls"].results}, []

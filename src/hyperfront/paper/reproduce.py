@@ -25,10 +25,10 @@ from hyperfront.paper.workshop import Workshop
 def reproduce(name: str, item: Item, workshop: Workshop) -> tuple[Finding, Path]:
     """What was found, and the folder with the files."""
     finding, folder = item.make(workshop), workshop.out / workshop.preset / name
-    if workshop.seeds is not None:  # those that were asked for: if all others are there, the item keeps them
-        everything = replace(workshop, train=False, seeds=None)
-        whole = item.make(everything)
-        workshop, finding = (workshop, finding) if whole.missing else (everything, whole)
+    everything = replace(workshop, train=False, seeds=None)
+    whole = item.make(everything)
+    if not whole.missing:  # the item keeps more seeds than were asked for, where they are there
+        workshop, finding = everything, whole
     checkpoint.write_json(folder / "data.json", document(name, item, workshop, finding))
     warning = "A smoke test: the numbers mean nothing.\n\n" if item.trains and workshop.preset == "smoke" else ""
     text = (replace(finding, claims=[]) if warning else finding).markdown()

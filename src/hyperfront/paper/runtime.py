@@ -101,9 +101,7 @@ def races(workshop: Workshop, panels_of: Sequence[Race]) -> Finding:
     columns = ("problem", "method", "models", "HV", "deviation over subsets", "seconds")
     finding.tables.append(Table("Hypervolume against training time, first seed", columns, rows))
     if dashed:
-        finding.notes.append(
-            "Dashed: models with another learning rate, on the Multi-MNIST sets as many as in table 1."
-        )
+        finding.notes.append("Dashed: models with another learning rate; on Multi-MNIST sets as many as in table 1.")
     finding.figure = figure
     return finding
 
