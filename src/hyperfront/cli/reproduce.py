@@ -43,7 +43,7 @@ def reproduce(
     Args:
         items: figure-1 to figure-12, table-1 to table-6, appendix-b2, deviations; or all.
         preset: smoke (seconds, to see that it runs; its numbers mean nothing) or full (as in the paper; for a GPU).
-        seeds: Seeds 0, 1, ..., instead of as many as each item has.
+        seeds: Train seeds 0, 1, ..., instead of as many as each item has; it shows all that are there.
         out: Where results go; small, to be kept.
         runs: Where training runs go; large, only needed to go on after an interruption.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import statistics
+import warnings
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -18,6 +19,7 @@ from hyperfront.baselines import Budget, Expansion
 from hyperfront.experiments.result import Result
 from hyperfront.preferences import rays as laid_out
 from hyperfront.problems import PROBLEMS
+from hyperfront.problems.recipe import Recipe
 from hyperfront.training.record import describe
 
 COLUMNS = (
@@ -46,7 +48,14 @@ def summarise(results: Iterable[Result]) -> list[tuple[str, ...]]:
     "Of attainable" compares the uniformity at each ray with the best that a non-dominated point of any of the results
     reaches there (:func:`hyperfront.metrics.controllability`), averaged over rays.
     """
-    ordered = sorted({(_kind(r), r.seed): r for r in results}.items(), key=lambda item: item[0])
+    known: dict[tuple[Kind, int], Result] = {}
+    for result in results:
+        place = _kind(result), result.seed
+        if place in known and known[place].fronts["test"]["losses"] != result.fronts["test"]["losses"]:
+            what = f"{result.problem}, {place[0].preset}, {result.method}, seed {result.seed}"
+            warnings.warn(f"two results with the same settings, of which the first counts: {what}", stacklevel=2)
+        known.setdefault(place, result)
+    ordered = sorted(known.items(), key=lambda item: item[0])
     pools = {
         where: _best(torch.cat([result.losses() for _, result in group]))
         for where, group in groupby(ordered, key=lambda item: item[0][0][:2])
@@ -84,10 +93,10 @@ def _kind(result: Result) -> Kind:
 
 
 def _rays(result: Result) -> str:
-    """How many, and a mark of which, where they are not the usual ones."""
+    """How many, and a mark of which, where they are not the usual ones; of the models that CPMTL begins with."""
     count = len(result.rays)
     if not count:
-        return "-"
+        return f"from {len(result.settings['rays'])}" if "rays" in result.settings else "-"
     usual = laid_out(count, len(result.objectives)).double()
     asked = torch.tensor(result.rays, dtype=torch.float64), result.inverse_rays()
     if any(rays.shape == usual.shape and torch.allclose(rays, usual, atol=1e-4) for rays in asked):
@@ -98,7 +107,7 @@ def _rays(result: Result) -> str:
 def _preset(result: Result) -> str:
     """The preset, and the settings that are not its own."""
     entry = PROBLEMS.get(result.problem)
-    own = entry.presets.get(result.preset) if entry else None
+    own = entry.presets.get(result.preset) if entry else Recipe()
     if own is None:  # a file of another version
         return result.preset
     own = own if result.family == "phn" else own.for_separate_models()
