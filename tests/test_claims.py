@@ -72,7 +72,7 @@ def test_hypernetworks_are_compared_with_the_best_baseline_at_its_rays():
 
 
 def test_a_baseline_with_a_better_learning_rate_is_a_baseline():
-    ls, tuned = measured("ls", 0.6, apart=5.0), replace(measured("ls", 0.8), tuned=True)
+    ls, tuned = measured("ls", 0.6, apart=5.0), replace(measured("ls", 0.8), rate="better of two rates")
     tuned.results[0].settings["lr"] = 0.5
     first, second = comparisons.claims(SIDE, [ls, measured("phn-ls", 0.7, training=3.0), tuned])
     assert first.verdict == "no" and "0.800 of LS, better of two rates (0.5); one seed" in first.numbers
@@ -160,6 +160,39 @@ def test_the_learning_rate_of_ls_is_chosen_on_validation_data(val, lr):
     assert not comparisons.better_rates(workshop, SIDE, methods) and not comparisons.better_rates(workshop, side, {})
     other_seed = {"ls": Measured("ls", [replace(slow, seed=1)], [], {})}  # nothing to compare yet
     assert not comparisons.better_rates(workshop, side, other_seed)
+
+
+def test_where_validation_does_not_say_which_rate_is_better_there_is_a_row_for_the_other():
+    slow, fast = (result("ls", 0.5, val=0.0, settings={"lr": lr}) for lr in (0.5, 0.01))
+    methods, side = {"ls": Measured("ls", [slow], [], {})}, replace(SIDE, rates=("rate",))
+    (other,) = comparisons.better_rates(workshop_of({"rate": [fast]}), side, methods)
+    assert other.name == "LS, another rate (0.01)"
+
+
+@pytest.mark.parametrize(("val", "ours"), [(0.9, "0.800"), (0.1, "0.500")])
+def test_the_learning_rate_of_a_hypernetwork_is_chosen_too(val, ours):
+    rays = hf.rays(5, m=2).tolist()
+    slow, fast = (
+        result("phn-epo", volume, val=v, settings={"lr": lr}, family="phn", rays=rays, losses=[[1 - volume] * 2] * 5)
+        for volume, v, lr in ((0.5**0.5, 0.6, 0.5), (0.8**0.5, val, 0.01))
+    )
+    slow, fast = (replace(each, reference=(1.0, 1.0), convention="inverse") for each in (slow, fast))
+    known = {"adult-10": [result("ls", 0.1), result("epo", 0.1)], "adult-phn": [slow], "rate-phn": [fast]}
+    side = replace(SIDE, rates=("rate-phn",))
+    finding = comparisons.compared(workshop_of(known), [side], {"adult": {}})
+    (claim,) = (each for each in finding.claims if "above every baseline" in each.text)
+    assert claim.numbers.startswith(ours) and claim.verdict == "yes"
+    (table,) = finding.tables
+    assert [row[0] for row in table.rows].count("PHN-EPO, better of two rates (0.01)") == (ours == "0.800")
+
+
+def test_what_cpmtl_begins_with_is_said_where_it_is_not_what_ls_has():
+    start, other, more = [0.5, 0.5], [0.4, 0.5], [0.3, 0.9]
+    for begun, said in ((start, False), (other, True)):
+        ls = Measured("ls", [result("ls", losses=[start])], [], {})
+        expanded = [result("cpmtl", family="cpmtl", rays=[], losses=[begun, more], reference=(1.0, 1.0))]
+        notes = comparisons.begun_anew("Toy", {"ls": ls, "cpmtl": Measured("cpmtl", expanded, [], {})})
+        assert notes == ["Toy: CPMTL begins with models of LS that were trained anew; these alone have 0.300."] * said
 
 
 def test_the_small_hypernetwork_is_chosen_on_validation_data():
@@ -297,7 +330,7 @@ def test_effects_have_a_row_for_each_choice_and_say_which_are_missing():
 
 @pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
 def test_what_is_close_with_one_seed_does_not_depend_on_the_unit(unit):
-    verdicts = [above("more", [unit * ours], [unit * 0.8], "LS").verdict for ours in (0.807, 0.809, 0.793, 0.791)]
+    verdicts = [above("more", [unit * ours], [unit * 0.8], "LS").verdict for ours in (0.815, 0.817, 0.785, 0.783)]
     assert verdicts == ["close", "yes", "close", "no"]
 
 

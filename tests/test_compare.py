@@ -589,13 +589,31 @@ def own(scale: float = 1.0, *, width: int = 4, **splits) -> hf.Problem:
         (own(test=None), {}, "no test split"),
         (own(), {"recipe": Recipe(epochs=0)}, "epochs is not a positive number"),
         (own(), {"engine": "fast"}, "unknown engine"),
+        (own(), {"rays": [[0.5, 0.5]]}, "PMTL divides the loss space"),
     ],
 )
 def test_what_cannot_be_compared_is_said_before_the_first_method(problem, changes, message, tmp_path):
     plan = replace(Plan("best", Recipe(epochs=1, batch_size=16), hf.rays(2, m=2)), **changes)
     with pytest.raises(hf.HyperfrontError, match=message):
-        compare(problem, ["nsga3"], plan, seeds=[0], folder=tmp_path / "never", progress=False)
+        compare(problem, ["nsga3", "pmtl"], plan, seeds=[0], folder=tmp_path / "never", progress=False)
     assert not (tmp_path / "never").exists()
+
+
+def test_methods_and_seeds_are_lists_and_a_target_is_made_by_a_function(tmp_path):
+    plan = Plan("best", Recipe(epochs=1, batch_size=16), hf.rays(2, m=2))
+    for methods, seeds in (("epo", [0]), (["epo"], 3)):
+        with pytest.raises(hf.HyperfrontError, match="methods and seeds are lists"):
+            compare(own(), methods, plan, seeds=seeds, folder=tmp_path)
+    with pytest.raises(hf.HyperfrontError, match="a function without arguments"):
+        hf.supervised((torch.ones(2, 1),), losses={"a": torch.mean, "b": torch.mean}, make_target=torch.nn.Linear(1, 1))
+
+
+def test_a_damaged_result_says_what_to_do(tmp_path):
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "ls-0.json").write_text('{"format": ')
+    plan = Plan("best", Recipe(epochs=1, batch_size=16), hf.rays(2, m=2))
+    with pytest.raises(CheckpointError, match="remove the file"):
+        compare(own(), ["ls"], plan, seeds=[0], folder=tmp_path)
 
 
 def test_rays_may_be_a_list(tmp_path):

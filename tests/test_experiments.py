@@ -45,6 +45,23 @@ def test_results_at_other_rays_have_a_row_of_their_own():
     assert len(rays) == 3 and "2" in rays
 
 
+def test_results_of_other_settings_have_a_row_of_their_own_whatever_the_problem_and_method():
+    runs = ((0, 3), (1, 3), (0, 9))
+    own = [replace(result(seed, ON_RAYS), problem="mine", settings={"epochs": epochs}) for seed, epochs in runs]
+    rows = [dict(zip(COLUMNS, row)) for row in summarise(own)]
+    assert [(row["preset"], row["seeds"]) for row in rows] == [("best, epochs=3", "2"), ("best, epochs=9", "1")]
+    some = replace(result(0, ON_RAYS), family="cpmtl", solver="cpmtl", rays=[])
+    some = replace(some, fronts={split: {**front, "uniformity": None} for split, front in some.fronts.items()})
+    expanded = [replace(some, settings={"rays": [[0.5, 0.5]] * count}) for count in (5, 10)]
+    assert {dict(zip(COLUMNS, row))["rays"] for row in summarise(expanded)} == {"from 5", "from 10"}
+
+
+def test_two_results_of_the_same_settings_are_said():
+    with pytest.warns(UserWarning, match="the first counts: adult, best, phn-epo, seed 0"):
+        (row,) = summarise([result(0, ON_RAYS), replace(result(0, OFF_RAYS), fronts=result(1, OFF_RAYS).fronts)])
+    assert dict(zip(COLUMNS, row))["HV"] == "1.000"
+
+
 def test_a_row_is_the_mean_and_spread_over_seeds_and_the_best_score_over_rays():
     (row,) = summarise([result(0, ON_RAYS), result(1, ON_RAYS)])
     cells = dict(zip(COLUMNS, row))

@@ -114,7 +114,7 @@ def test_full_studies_follow_the_paper():
     assert {name: STUDIES[name].rays for name in pools} == pools
     for name, study in STUDIES.items():
         large = study.problem == "nyuv2" or study.preset.startswith("resnet18") or name in pools
-        large = large or name.endswith(("-rate-phn", "-rate-others"))
+        large = large or name.endswith(("-rate-phn", "-rate-others", "-40-rate"))
         assert study.seeds == (1 if large or name == "fonseca-evolution" else 3), name
     assert STUDIES["fonseca-evolution"].budget.generations == 100_000
     names = ("multi-mnist-5", "adult-10", "nyuv2-5", "sarcos-paper-20")
@@ -395,6 +395,7 @@ def test_the_commands(tmp_path):
         (["reproduce", "figure-1", "--device", "tpu"], "cannot use this device"),
         (["report", "nowhere"], "no such folder"),
         (["report", "."], "holds no results"),
+        (["report", str(RESULTS / "full")], "one preset of the results"),
     ],
 )
 def test_mistakes_get_an_answer(words, message, tmp_path):
@@ -490,6 +491,23 @@ def test_fewer_seeds_replace_no_item_that_has_them_all(tmp_path):
         file.unlink()
     finding, _ = reproduce("figure-10", ITEMS["figure-10"], one)
     assert not finding.missing and {row[2] for row in finding.tables[0].rows} >= {"1"}
+
+
+def test_an_item_keeps_seeds_that_were_trained_beside_its_own(tmp_path):
+    words = ["reproduce", "figure-8", "--out", str(tmp_path / "results"), "--runs", str(tmp_path / "runs")]
+    hyperfront(*words, "--seeds", "2", folder=tmp_path)
+    table = tmp_path / "results" / "smoke" / "figure-8" / "table.md"
+    before = table.read_text()
+    hyperfront(*words, folder=tmp_path)
+    assert table.read_text() == before
+    assert state_of("figure-8", hyperfront("reproduce", "--list", folder=tmp_path)) == ["-", "done"]
+
+
+def test_an_item_whose_data_are_missing_does_not_stop_the_others(tmp_path):
+    (tmp_path / "data").mkdir()
+    text = hyperfront("reproduce", "table-2", "figure-12", "--data-dir", "data", folder=tmp_path, code=2)
+    assert "not all could be made" in text and "table-2" in text
+    assert (tmp_path / "results" / "smoke" / "figure-12" / "figure.png").exists()
 
 
 def test_cpmtl_has_the_learning_rate_that_was_chosen_for_ls(tmp_path, monkeypatch):

@@ -160,6 +160,9 @@ def supervised(
     :class:`hyperfront.sources.Augmentation`). ``train`` may also be a function that loads all three splits when they
     are first needed, as ``{"train": ..., "val": ..., "test": ...}``.
 
+    ``make_target`` makes the module, for comparisons with other methods (:mod:`hyperfront.experiments.compare`), and
+    ``identity``, such as ``{"problem": "mine", "arguments": {"rows": 400}}``, tells it from others in their results.
+
     ``scale``, ``ideal`` and ``maximise`` change the units of an objective to ``(value - ideal) / scale`` (see
     :mod:`hyperfront.units`), so ``scale`` is a typical size of the value. From there on everything is in these units:
     what rays compare, the losses of a front, ``reference``, and the limits of ``Front.select``.
@@ -172,6 +175,13 @@ def supervised(
     ('first', 'second')
     """
     objectives = check_objectives(tuple(losses))
+    if isinstance(make_target, nn.Module):
+        raise ProblemError(
+            "make_target makes a module anew for each model",
+            got=f"a {type(make_target).__name__}",
+            expected="a function without arguments",
+            fix="make_target=lambda: nn.Sequential(...)",
+        )
     if taken := [name for name in scores or {} if name in objectives]:
         raise ProblemError("a score has the name of a loss", got=taken[0], fix="give it another name")
     given = {name: data for name, data in {"train": train, "val": val, "test": test}.items() if data is not None}

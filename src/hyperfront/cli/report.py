@@ -32,6 +32,8 @@ def report(
 
     if not folder.is_dir():
         raise HyperfrontError("there is no such folder", got=folder, fix="hyperfront reproduce ITEM writes one")
+    if (folder / "studies").is_dir():
+        raise HyperfrontError("that is one preset of the results", got=folder, fix=f"hyperfront report {folder.parent}")
     if not any((folder / preset).is_dir() for preset in PRESETS) and not load_folder(folder):
         raise HyperfrontError("the folder holds no results", got=folder, fix="hyperfront reproduce ITEM makes some")
     checkpoint.write_bytes(out, make(folder).encode())

@@ -68,13 +68,22 @@ def reproduce(
     workshop = Workshop(
         out, preset, seeds=seeds, device=device, data_dir=data_dir, runs=runs, progress=True, notify=_tell
     )
+    failed = []
     for number, name in enumerate(names, start=1):
         console.print(f"[bold]{number}/{len(names)}  {name}[/bold]  {ITEMS[name].what}")
         try:
             finding, folder = make(name, ITEMS[name], workshop)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(f"stopped in {name}; the same command goes on") from None
+        except HyperfrontError as error:
+            if len(names) == 1:
+                raise
+            failed.append(name)  # data that are missing, say, which others may not need
+            console.print(f"{error}\n", style="red", soft_wrap=True, markup=False)
+            continue
         _show(finding, folder, real=preset == "full" or not ITEMS[name].trains)
+    if failed:
+        raise HyperfrontError("not all could be made", got=", ".join(failed), fix="see above, then the same command")
 
 
 def _tell(part: str, finished: bool) -> None:

@@ -16,7 +16,7 @@ import torch
 
 from hyperfront import checkpoint, sharing
 from hyperfront.batches import tensors
-from hyperfront.errors import CheckpointError
+from hyperfront.errors import CheckpointError, HyperfrontError
 from hyperfront.experiments.methods import ONE_PER_RAY, Plan, check_method, family, run_method
 from hyperfront.experiments.result import Result, loaded
 from hyperfront.experiments.table import spread
@@ -46,13 +46,17 @@ def compare(
     ``notify(method, seed, found)`` is called before each, with the result where it is there already. Several processes
     may call this at once, and share the work.
     """
-    for method in methods:
-        plan.check(check_method(method))
+    if isinstance(methods, str) or isinstance(seeds, int):
+        raise HyperfrontError(
+            "methods and seeds are lists", got=f"{methods!r}, {seeds!r}", expected='["phn-epo", "ls"], range(3)'
+        )
     for split in ("val", "test"):  # to select on, and to measure
         if split not in problem.sources:
             problem.split(split)  # its error
     rays, arguments = validate(plan.rays, problem.m, problem.objectives), _arguments(problem, plan)
     plan = replace(plan, rays=rays, recipe=replace(plan.recipe, arguments=arguments))
+    for method in methods:
+        plan.check(check_method(method))
     folder = Path(folder)
     runs = folder / "runs" if runs is None else Path(runs)
     files = {(method, seed): folder / "results" / f"{method}-{seed}.json" for seed in seeds for method in methods}

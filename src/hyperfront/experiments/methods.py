@@ -36,6 +36,7 @@ from hyperfront.baselines import (
     separate_models,
 )
 from hyperfront.baselines.evolutionary import ALGORITHMS
+from hyperfront.baselines.per_ray import with_references
 from hyperfront.errors import BusyError, unknown_name
 from hyperfront.experiments.result import Result, measure, rounded
 from hyperfront.front import evaluate
@@ -86,6 +87,8 @@ class Plan:
         """An error for settings that no training could have."""
         if self.engine not in ENGINES:
             raise unknown_name("engine", self.engine, ENGINES)
+        if family(method) == "per-ray":
+            with_references(make_solver(method), self.rays)
         recipe = self.recipe_of(method)
         settings_of(recipe.training() | {"rays_per_step": recipe.rays_per_step})
 

@@ -79,7 +79,11 @@ class Result:
 
     @classmethod
     def load(cls, path: Path) -> Result:
-        document = checkpoint.read_json(path)
+        fix = "remove the file: what it is of is then run again"
+        try:
+            document = checkpoint.read_json(path)
+        except CheckpointError as error:
+            raise CheckpointError(error.what, got=error.got, expected=error.expected, fix=fix) from None
         try:
             if document.pop("format") != FORMAT:
                 raise KeyError("format")
@@ -91,7 +95,7 @@ class Result:
                 raise TypeError("losses")
             return cls(**document)
         except (AttributeError, KeyError, TypeError) as error:
-            raise CheckpointError("the file holds no result of a run", got=f"{path}: {error!r}") from None
+            raise CheckpointError("the file holds no result of a run", got=f"{path}: {error!r}", fix=fix) from None
 
 
 def load_folder(folder: Path, *, without: str | None = None) -> list[Result]:

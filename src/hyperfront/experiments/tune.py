@@ -207,8 +207,8 @@ def _check_study(study: Any, settings: dict[str, Any]) -> None:
     if stored is None or not study.get_trials(deepcopy=False, states=(states.COMPLETE, states.PRUNED, states.RUNNING)):
         study.set_user_attr("settings", settings)
         return
-    what = "the study has trials with other settings"
-    refuse_difference(stored, settings, what=what, fix="the same settings, or another folder or data base")
+    what, fix = "the study has trials with other settings", "the same settings, or another folder (--out) or data base"
+    refuse_difference(stored, settings, what=what, fix=fix)
 
 
 def _hypernetwork(
