@@ -195,6 +195,13 @@ def test_what_cpmtl_begins_with_is_said_where_it_is_not_what_ls_has():
         assert notes == ["Toy: CPMTL begins with models of LS that were trained anew; these alone have 0.300."] * said
 
 
+def test_points_that_validation_data_would_not_keep_are_counted_apart():
+    found = result("cpmtl", family="cpmtl", rays=[], losses=[[0.5, 0.5], [0.2, 0.8]], reference=(1.0, 1.0))
+    found.fronts["val"]["losses"] = [[0.5, 0.5], [0.6, 0.8]]
+    text = comparisons.kept("Toy", Measured("cpmtl", [found], [], {}))
+    assert text == "Toy, CPMTL: the 1 points that no other dominates on validation data have 0.250."
+
+
 def test_the_small_hypernetwork_is_chosen_on_validation_data():
     separate = [result("ls", 0.6, parameters=1000), result("epo", 0.7, parameters=1000)]
     large = result("phn-epo", 0.99, val=0.99, family="phn", parameters=900)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import torch
 import tyro
+from rich.console import Console
 
 from hyperfront import checkpoint
 from hyperfront.baselines import Budget, Expansion
@@ -79,7 +80,7 @@ def compare(
         hyperfront compare adult --methods phn-epo,epo --tuned runs/tune-adult-quick
 
     Args:
-        rays: Rays, evenly laid out, the same for all methods.
+        rays: Rays, evenly laid out, the same for all methods. A whole grid has 6, 10 or 15 for three objectives.
         seeds: Seeds 0, 1, ..., each a run of every method.
         arguments: Arguments of the problem, such as variables=2 or rows=2000.
         epochs: Passes over the data, for all methods that are trained by gradients.
@@ -122,15 +123,16 @@ def compare(
     checkpoint.refuse_unwritable(folder / "table.md", again=True)  # said now, not after the last run
     torch.set_num_threads(1)  # tensors this small gain nothing from more, and lose much on a busy machine
     count = iter(range(1, len(names) * seeds + 1))
+    progress = Console(highlight=False, stderr=True) if markdown else console  # a file gets the table alone
 
     def notify(method: str, seed: int, found: Result | None) -> None:
         state = " [dim](finished before)[/dim]" if found else ""
-        console.print(f"{next(count)}/{len(names) * seeds}  {method}, seed {seed}{state}")
+        progress.print(f"{next(count)}/{len(names) * seeds}  {method}, seed {seed}{state}")
 
     def tell(method: str) -> None:
-        console.print(f"{method}: the time of its models one by one, from the first")
+        progress.print(f"{method}: the time of its models one by one, from the first")
 
-    console.print(
+    progress.print(
         f"[bold]{problem}[/bold]  {entry(problem).summary}\n"
         f"{counted(rays, 'ray')}, preset {preset}, results in {folder}"
     )
@@ -145,7 +147,7 @@ def compare(
     _show(results, apart, built, folder, markdown)
     if others:
         left = ", ".join(f"{result.method} (seed {result.seed})" for result in others)
-        console.print(f"left out, made with other settings: {left}", soft_wrap=True)
+        progress.print(f"left out, made with other settings: {left}", soft_wrap=True)
 
 
 def _tuned(folder: Path, problem: str, names: Sequence[str], plan: Plan, given: set[str]) -> dict[str, dict[str, Any]]:
@@ -192,10 +194,10 @@ def _show(
     text = as_markdown(columns, rows)
     title = f"{results[0].problem}, preset {results[0].preset}, {_what(problem)}"
     checkpoint.write_bytes(folder / "table.md", f"{title}\n\n{text}\n".encode())
-    console.print()
     if markdown:
         console.print(text, soft_wrap=True, markup=False)
         return
+    console.print()
     show_table(columns, rows, left=1)
     console.print(f"\n{_what(problem)}\n{folder / 'table.md'}", style="dim", soft_wrap=True)
 

@@ -133,6 +133,8 @@ def compared(workshop: Workshop, sides: Sequence[Side], paper: Numbers) -> Findi
         for each in methods.values():
             finding.notes.extend([*spent(each.results[0]), *ignored_rays(side.title, each.results)])
         finding.notes.extend(begun_anew(side.title, methods))
+        expanded = (each for each in (*methods.values(), *tuned.values()) if each.method == "cpmtl")
+        finding.notes.extend(kept(side.title, each) for each in expanded)
         named = methods | {each.name: each for each in tuned.values()}
         finding.numbers[side.title] = {name: _document(each) for name, each in named.items()}
         finding.environments.extend(dict(result.environment) for each in named.values() for result in each.results)
@@ -172,6 +174,18 @@ def begun_anew(title: str, methods: Mapping[str, Measured]) -> list[str]:
             begun.append(metrics.hypervolume(first, tuple(result.reference)))
     anew = f"{title}: CPMTL begins with models of LS that were trained anew; these alone have {spread(begun)}."
     return [anew] if begun else []
+
+
+def kept(title: str, found: Measured) -> str:
+    """What the points of a method have that one would keep by the validation data, in words."""
+    volumes, counts = [], []
+    for result in found.results:
+        chosen = metrics.nondominated(torch.tensor(result.fronts["val"]["losses"], dtype=torch.float64))
+        volumes.append(metrics.hypervolume(result.losses()[chosen], tuple(result.reference)))
+        counts.append(len(result.losses()[chosen]))
+    some = f"{min(counts)} to {max(counts)}" if len({*counts}) > 1 else f"{counts[0]}"
+    which = f"the {some} points that no other dominates on validation data"
+    return f"{title}, {found.name}: {which} have {spread(volumes)}."
 
 
 def _points(fronts: Sequence[Mapping[str, Any]]) -> int:
