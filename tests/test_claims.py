@@ -11,7 +11,7 @@ import torch
 
 import hyperfront as hf
 from hyperfront.experiments import Result
-from hyperfront.paper import comparisons, looks, runtime, scaling, toys, unseen
+from hyperfront.paper import comparisons, looks, remarks, runtime, scaling, toys, unseen
 from hyperfront.paper.comparisons import Measured, Side
 from hyperfront.paper.effects import effects
 from hyperfront.paper.finding import Claim, Finding, Table, above
@@ -124,8 +124,8 @@ def test_a_hypernetwork_that_ignores_its_ray_has_one_point_and_the_table_says_so
     points = {row[0]: row[3] for row in finding.tables[0].rows}
     assert points["LS"] == "5" and points["PHN-EPO"] == "1"
     assert [note for note in finding.notes if "PHN-EPO: in 1 of 2 runs all rays have the same losses" in note]
-    assert not comparisons.ignored_rays("Toy", known["adult-phn"][1:])
-    assert not comparisons.ignored_rays("Toy", [result("ls", losses=[[0.5, 0.5]] * 5)])
+    assert not remarks.ignored_rays("Toy", known["adult-phn"][1:])
+    assert not remarks.ignored_rays("Toy", [result("ls", losses=[[0.5, 0.5]] * 5)])
 
 
 def test_the_papers_numbers_stand_beside_data_like_its_own_only():
@@ -189,17 +189,16 @@ def test_the_learning_rate_of_a_hypernetwork_is_chosen_too(val, ours):
 def test_what_cpmtl_begins_with_is_said_where_it_is_not_what_ls_has():
     start, other, more = [0.5, 0.5], [0.4, 0.5], [0.3, 0.9]
     for begun, said in ((start, False), (other, True)):
-        ls = Measured("ls", [result("ls", losses=[start])], [], {})
+        ls = [result("ls", losses=[start])]
         expanded = [result("cpmtl", family="cpmtl", rays=[], losses=[begun, more], reference=(1.0, 1.0))]
-        notes = comparisons.begun_anew("Toy", {"ls": ls, "cpmtl": Measured("cpmtl", expanded, [], {})})
+        notes = remarks.begun_anew("Toy", ls, expanded)
         assert notes == ["Toy: CPMTL begins with models of LS that were trained anew; these alone have 0.300."] * said
 
 
 def test_points_that_validation_data_would_not_keep_are_counted_apart():
     found = result("cpmtl", family="cpmtl", rays=[], losses=[[0.5, 0.5], [0.2, 0.8]], reference=(1.0, 1.0))
     found.fronts["val"]["losses"] = [[0.5, 0.5], [0.6, 0.8]]
-    text = comparisons.kept("Toy", Measured("cpmtl", [found], [], {}))
-    assert text == "Toy, CPMTL: the 1 points that no other dominates on validation data have 0.250."
+    assert remarks.kept("Toy", [found]) == ("Toy: the 1 points that no other dominates on validation data have 0.250.")
 
 
 def test_the_small_hypernetwork_is_chosen_on_validation_data():
@@ -361,11 +360,11 @@ def test_times_are_those_of_the_study_that_trains_the_method():
 def test_the_rows_of_a_budget_are_named_where_there_are_data():
     settings = {"budget": {"generations": 1000, "population": 100, "rows": 4096}}
     (toy,), (real,) = (
-        comparisons.spent(result("nsga3", family="evolutionary", settings=settings, problem=problem))
+        remarks.spent(result("nsga3", family="evolutionary", settings=settings, problem=problem))
         for problem in ("fonseca", "adult")
     )
     assert "1,000 generations of 100 individuals" in toy and "rows" not in toy and "on 4,096 training rows" in real
-    assert not comparisons.spent(result("ls"))
+    assert not remarks.spent(result("ls"))
 
 
 def test_a_method_without_its_time_or_its_look_at_the_rays_of_the_baselines_is_missing():

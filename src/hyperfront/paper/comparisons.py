@@ -7,10 +7,6 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-import torch
-
-from hyperfront import metrics
-from hyperfront.baselines import Budget
 from hyperfront.experiments.methods import EVOLUTIONARY
 from hyperfront.experiments.result import Result, different
 from hyperfront.experiments.table import spread
@@ -18,9 +14,9 @@ from hyperfront.paper.drawing import NAME_OF
 from hyperfront.paper.finding import Claim, Finding, Table, above, missing_seeds, shown
 from hyperfront.paper.looks import same_rays
 from hyperfront.paper.numbers import MINUTES, TABLE_6, Number, Numbers
+from hyperfront.paper.remarks import begun_anew, ignored_rays, kept, spent
 from hyperfront.paper.studies import MNIST, PHN
 from hyperfront.paper.workshop import Workshop
-from hyperfront.problems.toys import ENTRIES as TOYS
 
 COLUMNS = (
     "method", "seeds", "rays", "points", "HV", "paper", "uniformity", "paper", "seconds", "one by one", "paper, min",
@@ -132,60 +128,15 @@ def compared(workshop: Workshop, sides: Sequence[Side], paper: Numbers) -> Findi
         finding.claims.extend(claim for claim in found if not missing or claim.verdict == "no")
         for each in methods.values():
             finding.notes.extend([*spent(each.results[0]), *ignored_rays(side.title, each.results)])
-        finding.notes.extend(begun_anew(side.title, methods))
+        if {"ls", "cpmtl"} <= methods.keys():
+            finding.notes.extend(begun_anew(side.title, *(methods[name].results for name in ("ls", "cpmtl"))))
         expanded = (each for each in (*methods.values(), *tuned.values()) if each.method == "cpmtl")
-        finding.notes.extend(kept(side.title, each) for each in expanded)
+        finding.notes.extend(kept(f"{side.title}, {each.name}", each.results) for each in expanded)
         named = methods | {each.name: each for each in tuned.values()}
         finding.numbers[side.title] = {name: _document(each) for name, each in named.items()}
         finding.environments.extend(dict(result.environment) for each in named.values() for result in each.results)
         finding.timed.extend(e for each in methods.values() if (e := each.times.get("environment")))
     return finding
-
-
-def spent(result: Result) -> list[str]:
-    """The budget of an evolutionary algorithm, in words."""
-    if "budget" not in result.settings:
-        return []
-    budget = Budget(**result.settings["budget"])
-    size = f"{budget.generations:,} generations of {budget.individuals(len(result.reference))} individuals"
-    where = "" if result.problem in TOYS else f", on {budget.rows:,} training rows"
-    return [f"{result.problem}, {NAME_OF[result.method]}: {size}{where}."]
-
-
-def ignored_rays(title: str, results: Sequence[Result]) -> list[str]:
-    """How many hypernetworks have one point for all rays, in words, if some do."""
-    count = sum(result.points == 1 for result in results)
-    if not count or results[0].method not in PHN:
-        return []
-    runs = f"{count} of {len(results)} runs" if len(results) > 1 else "its run"
-    return [f"{title}, {NAME_OF[results[0].method]}: in {runs} all rays have the same losses; it ignores them."]
-
-
-def begun_anew(title: str, methods: Mapping[str, Measured]) -> list[str]:
-    """What the models have that CPMTL begins with, in words, where they are not those of LS but others trained in the
-    same way."""
-    if not {"ls", "cpmtl"} <= methods.keys():
-        return []
-    known, begun = {result.seed: result.losses() for result in methods["ls"].results}, []
-    for result in methods["cpmtl"].results:
-        models = known.get(result.seed, result.losses()[:1])
-        first = result.losses()[:: len(result.losses()) // len(models)]
-        if not torch.allclose(first, models, rtol=1e-3):
-            begun.append(metrics.hypervolume(first, tuple(result.reference)))
-    anew = f"{title}: CPMTL begins with models of LS that were trained anew; these alone have {spread(begun)}."
-    return [anew] if begun else []
-
-
-def kept(title: str, found: Measured) -> str:
-    """What the points of a method have that one would keep by the validation data, in words."""
-    volumes, counts = [], []
-    for result in found.results:
-        chosen = metrics.nondominated(torch.tensor(result.fronts["val"]["losses"], dtype=torch.float64))
-        volumes.append(metrics.hypervolume(result.losses()[chosen], tuple(result.reference)))
-        counts.append(len(result.losses()[chosen]))
-    some = f"{min(counts)} to {max(counts)}" if len({*counts}) > 1 else f"{counts[0]}"
-    which = f"the {some} points that no other dominates on validation data"
-    return f"{title}, {found.name}: {which} have {spread(volumes)}."
 
 
 def _points(fronts: Sequence[Mapping[str, Any]]) -> int:

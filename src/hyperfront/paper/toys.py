@@ -12,9 +12,9 @@ import torch
 from hyperfront import metrics, plots
 from hyperfront.experiments.result import Result
 from hyperfront.experiments.table import spread
-from hyperfront.paper.comparisons import spent
 from hyperfront.paper.drawing import NAME_OF, absent, panels, ray_colours, scatter
 from hyperfront.paper.finding import Claim, Finding, Table, missing_seeds, shown
+from hyperfront.paper.remarks import spent
 from hyperfront.paper.workshop import Workshop
 from hyperfront.plots import INK, MUTED
 from hyperfront.problem import Problem

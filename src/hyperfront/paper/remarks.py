@@ -1,0 +1,58 @@
+"""What a reader of a table has to know of some results, in words: notes below it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from hyperfront import metrics
+from hyperfront.baselines import Budget
+from hyperfront.experiments.result import Result
+from hyperfront.experiments.table import spread
+from hyperfront.paper.drawing import NAME_OF
+from hyperfront.paper.studies import PHN
+from hyperfront.problems.toys import ENTRIES as TOYS
+
+
+def spent(result: Result) -> list[str]:
+    """The budget of an evolutionary algorithm."""
+    if "budget" not in result.settings:
+        return []
+    budget = Budget(**result.settings["budget"])
+    size = f"{budget.generations:,} generations of {budget.individuals(len(result.reference))} individuals"
+    where = "" if result.problem in TOYS else f", on {budget.rows:,} training rows"
+    return [f"{result.problem}, {NAME_OF[result.method]}: {size}{where}."]
+
+
+def ignored_rays(title: str, results: Sequence[Result]) -> list[str]:
+    """How many hypernetworks have one point for all rays, if some do."""
+    count = sum(result.points == 1 for result in results)
+    if not count or results[0].method not in PHN:
+        return []
+    runs = f"{count} of {len(results)} runs" if len(results) > 1 else "its run"
+    return [f"{title}, {NAME_OF[results[0].method]}: in {runs} all rays have the same losses; it ignores them."]
+
+
+def begun_anew(title: str, separate: Sequence[Result], expanded: Sequence[Result]) -> list[str]:
+    """What the models have that CPMTL begins with, where they are not those of LS but others trained like them."""
+    known, begun = {result.seed: result.losses() for result in separate}, []
+    for result in (result for result in expanded if result.seed in known):
+        models, losses = known[result.seed], result.losses()
+        first = losses[:: len(losses) // len(models)]
+        if not torch.allclose(first, models, rtol=1e-3):
+            begun.append(metrics.hypervolume(first, tuple(result.reference)))
+    anew = f"{title}: CPMTL begins with models of LS that were trained anew; these alone have {spread(begun)}."
+    return [anew] if begun else []
+
+
+def kept(title: str, results: Sequence[Result]) -> str:
+    """What those points have on the test data that one would keep by the validation data."""
+    volumes, counts = [], []
+    for result in results:
+        chosen = metrics.nondominated(torch.tensor(result.fronts["val"]["losses"], dtype=torch.float64))
+        points = result.losses()[chosen]
+        volumes.append(metrics.hypervolume(points, tuple(result.reference)))
+        counts.append(len(points))
+    some = f"{min(counts)} to {max(counts)}" if len({*counts}) > 1 else f"{counts[0]}"
+    return f"{title}: the {some} points that no other dominates on validation data have {spread(volumes)}."
