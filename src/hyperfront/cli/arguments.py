@@ -15,6 +15,8 @@ from hyperfront.problem import Problem
 Arguments = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE ...", help_behavior_hint="")]
 Folder = Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")]
 Number = Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(from the preset)")]
+RAYS = 5
+"""Of a comparison or a search, unless said."""
 
 # A trained run, and the user's own code where it is of no built-in problem.
 TrainedRun = Annotated[Path, tyro.conf.arg(metavar="RUN", help="Run folder or checkpoint file.")]

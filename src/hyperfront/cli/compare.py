@@ -14,6 +14,7 @@ from rich.console import Console
 from hyperfront import checkpoint
 from hyperfront.baselines import Budget, Expansion
 from hyperfront.cli.arguments import (
+    RAYS,
     Arguments,
     DataFolder,
     Device,
@@ -39,7 +40,6 @@ from hyperfront.preferences import rays as laid_out
 from hyperfront.problem import Problem
 from hyperfront.problems import PROBLEMS, build, entry, recipe
 
-RAYS = 5
 _METHODS = (
     "Methods, separated by commas: phn-SOLVER, a Pareto hypernetwork; SOLVER (ls, epo, pmtl, mgda, ...), one model per "
     "ray; cpmtl, expansion from the models of ls; nsga3 and moead, evolutionary algorithms; single, one model per "

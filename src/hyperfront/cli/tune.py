@@ -10,6 +10,7 @@ import tyro
 
 from hyperfront.checkpoint import make_folder, refuse_unwritable
 from hyperfront.cli.arguments import (
+    RAYS,
     Arguments,
     DataFolder,
     Device,
@@ -47,7 +48,7 @@ def tune(
         tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUES ...", help=_SEARCH, help_behavior_hint="")
     ] = (),
     trials: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="")] = None,
-    rays: Annotated[int, tyro.conf.arg(metavar="N")] = 5,
+    rays: Annotated[int, tyro.conf.arg(metavar="N")] = RAYS,
     preset: Preset = None,
     arguments: Arguments = (),
     epochs: Number = None,
@@ -103,7 +104,7 @@ def tune(
     if len(space) < len(search):
         raise HyperfrontError("a setting is named twice", got=" ".join(search), fix="name=value,value,...")
     trials = check_search(built, method, plan, space=space, trials=trials, seed=seed)
-    unusual = {f"{epochs}-epochs": epochs is not None, f"seed-{seed}": seed != 0}
+    unusual = {f"{rays}-rays": rays != RAYS, f"{epochs}-epochs": epochs is not None, f"seed-{seed}": seed != 0}
     folder = out or usual_folder("tune", problem, preset, unusual)
     file = folder / f"{method}.json"
     refuse_unwritable(file, again=True)  # said now, not after the last trial
