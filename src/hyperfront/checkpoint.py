@@ -99,7 +99,8 @@ def refuse_unwritable(path: Path, *, again: bool = False) -> None:
     """An error for a file that could not be written later, or that exists and is not to be written again."""
     nearest = next(parent for parent in path.absolute().parents if parent.exists())
     if path.is_dir() or not nearest.is_dir() or not os.access(nearest, os.W_OK):
-        raise CheckpointError("cannot write", got=path, fix="choose a file in a folder that you may write to")
+        why = f"{path} is a folder" if path.is_dir() else f"{nearest} is no folder that may be written to"
+        raise CheckpointError("cannot write", got=f"{path}: {why}", fix="choose another place")
     if path.exists() and not again:
         raise CheckpointError("the file exists already", got=path, fix="choose another name, or remove it")
 
