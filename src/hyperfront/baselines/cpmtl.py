@@ -109,6 +109,7 @@ class Curvature:
         self.model, self.problem, self.rows = model, problem, rows
         self.source = problem.train.source
         self.batch = self._sample()
+        self._summed: tuple[Tensor, list[Any]] | None = None
 
     @torch.no_grad()
     def losses(self, theta: Tensor) -> Tensor:
@@ -136,14 +137,17 @@ class Curvature:
         for measure, total, unit in zip(
             self.problem.measures.values(), self._totals(theta), self.problem.units.slope, strict=True
         ):
-            leaves = map_tensors(Tensor.requires_grad_, total)
+            leaves = map_tensors(lambda t: t.detach().requires_grad_(), total)
             value = unit * measure.value(leaves)
             slopes.append(torch.autograd.grad(value, tensors(leaves), materialize_grads=True))
         return slopes
 
     @torch.no_grad()
     def _totals(self, theta: Tensor) -> list[Any]:
-        """The sums of every loss over all rows."""
+        """The sums of every loss over all rows. Those of the last ``theta`` are known: a step looks at its losses, and
+        the next one begins with its gradients."""
+        if self._summed and self._summed[0] is theta:
+            return self._summed[1]
         measures, sums = [*self.problem.measures.values()], list[Any]()
         if not all(measure.additive for measure in measures):
             raise HyperfrontError(
@@ -154,6 +158,7 @@ class Curvature:
         for batch in self.source.batches(self.rows, theta.device):
             found = [map_tensors(Tensor.double, own) for own in self._sums(theta, batch)]
             sums = [m.merge(*pair) for m, *pair in zip(measures, sums, found)] if sums else found
+        self._summed = theta, sums
         return sums
 
     def _linear(self, theta: Tensor, batch: Batch, slopes: list[tuple[Tensor, ...]]) -> list[Tensor]:

@@ -17,6 +17,7 @@ from hyperfront.paper.comparisons import Side, methods_of
 from hyperfront.paper.drawing import MARK_OF, NAME_OF, absent, logarithmic, methods_legend, panels, ray_colours, scatter
 from hyperfront.paper.finding import Finding, Table, shown
 from hyperfront.paper.looks import evolution, same_rays
+from hyperfront.paper.studies import PHN
 from hyperfront.paper.workshop import Workshop
 from hyperfront.plots import INK
 from hyperfront.plots.static import COLOURS
@@ -44,8 +45,8 @@ def losses_and_evolution(workshop: Workshop, sides: Sequence[Side]) -> Finding:
                 if len(losses):
                     scatter(above, result.method, rays if result.family != "cpmtl" else [], losses)
                 finding.environments.append(dict(result.environment))
-            rated = [r for study in side.rates for r in workshop.results(study)]
-            others = [result for result in rated if result.seed == 0 and result.family != "phn"]
+            rated = ((study, m) for study in side.rates for m in workshop.study(study).methods if m not in PHN)
+            others = [r for study, method in rated for r in workshop.results(study, [method]) if r.seed == 0]
             for result in others:
                 scatter(above, result.method, result.inverse_rays().numpy(), result.losses().numpy(), hollow=True)
                 rates.add(f"{result.settings['lr']:g}")
