@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import signal
 from collections.abc import Callable
+from types import FunctionType
 
 import pytest
 import torch
@@ -12,6 +13,8 @@ from torch import Tensor, nn
 
 import hyperfront as hf
 from hyperfront import stacking
+from hyperfront.baselines import cpmtl
+from hyperfront.baselines.cpmtl import Curvature
 from hyperfront.batches import tensors
 from hyperfront.kernels.layers import cross_entropy
 from hyperfront.problems import build, toys
@@ -302,6 +305,22 @@ def test_a_graph_writes_to_nothing_but_its_own(made):
     run = trained(made, "graph", solver=hf.EPO(), callbacks=[Watches()], epochs=6, validate_every=1)
     best = max(record["validation"]["hypervolume"] for record in run.history)
     assert run.front.hypervolume() == best  # the weights that were kept are as they were
+
+
+@pytest.mark.parametrize("made", [images, flat_images, lambda: regression(mlp())], ids=["LeNet", "BatchNorm", "MLP"])
+def test_products_with_the_hessian_are_those_without_a_graph(made, monkeypatch):
+    model, problem = made()
+    curvature = Curvature(model.cuda(), problem, 64)
+    theta, alpha = model.weights([[0.5, 0.5]])[0].detach(), torch.tensor([0.3, 0.7], device="cuda")
+    with exact_products():
+        graph = curvature.hessian(theta, alpha)
+        monkeypatch.setattr(cpmtl, "replayed", lambda function, like: function)
+        eager = curvature.hessian(theta, alpha)
+        assert not isinstance(graph, FunctionType)
+        for seed in range(3):
+            torch.full((10**6,), float("nan"), device="cuda")  # in memory that was given back, and none is read again
+            v = torch.randn(theta.shape, generator=torch.Generator().manual_seed(seed)).cuda()
+            torch.testing.assert_close(graph(v), eager(v), rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("optimizer", [torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD])

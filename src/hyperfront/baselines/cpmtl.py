@@ -27,6 +27,7 @@ from torch import Tensor
 
 from hyperfront import kernels
 from hyperfront.baselines.limits import at_least
+from hyperfront.baselines.replay import own_stream, replayed
 from hyperfront.batches import Batch, map_tensors, tensors
 from hyperfront.errors import HyperfrontError
 from hyperfront.hypernets import inner_products
@@ -174,9 +175,10 @@ class Curvature:
     def hessian(self, theta: Tensor, alpha: Tensor) -> Callable[[Tensor], Tensor]:
         """``v -> H v [n]`` on the sample of rows; the gradient that is differentiated is taken once for all ``v``."""
         leaf = theta.detach().requires_grad_()
-        with kernels.plain():  # fused operations have no second derivative
-            gradient = _gradient(alpha @ torch.stack(self._losses(leaf, self.batch)), leaf, create_graph=True)
-        return lambda v: _gradient(gradient @ v, leaf, retain_graph=True)
+        with own_stream(theta.device):
+            with kernels.plain():  # fused operations have no second derivative
+                gradient = _gradient(alpha @ torch.stack(self._losses(leaf, self.batch)), leaf, create_graph=True)
+            return replayed(lambda v: _gradient(gradient @ v, leaf, retain_graph=True), theta)
 
     def _sample(self) -> Batch:
         generator, count = torch.Generator().manual_seed(0), getattr(self.source, "rows", self.rows)
