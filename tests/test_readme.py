@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 import subprocess
@@ -130,6 +131,32 @@ def test_the_results_in_the_docs_are_those_of_the_files():
     assert len(shown) > 50
     stale = [row for row in shown if not any(row.items() <= other.items() for other in known)]
     assert not stale
+
+
+def test_what_the_readme_says_is_reached_is_that_of_the_files():
+    """Hypervolume / uniformity of PHN-EPO: each pair is a row of the results, of its problem and preset."""
+    known = [
+        (row["problem"], row["data"], row["preset"].split(",")[0], float(row["HV"][:5]), float(row["uniformity"][:5]))
+        for row in tables(in_this_process("results", str(ROOT / "results"), "--markdown", folder=ROOT))
+        if row["method"] == "phn-epo"
+    ]
+    named = {
+        "Multi-(Fashion+MNIST)": [("multi-fashion-mnist", "clean")],
+        "Multi-Fashion": [("multi-fashion", "clean")],
+        "Multi-MNIST": [("multi-mnist", "clean")],
+        "Adult, Default, Bank": [(name, "probability") for name in ("adult", "default", "bank")],
+        "SARCOS, the paper's leaky split": [("sarcos", "paper")],
+        "SARCOS, split by blocks": [("sarcos", "blocks")],
+        "NYUv2, 288 x 384": [("nyuv2", "paper, 288x384")],
+    }
+    rows = [row for row in tables(README) if "preset `best`" in row]
+    assert {row["data"] for row in rows} == set(named)
+    for row in rows:
+        for preset in ("best", "paper"):
+            pairs = re.findall(r"(ResNet18 )?([\d.]+) / ([\d.]+)", row[f"preset `{preset}`"])
+            assert len(pairs) >= len(named[row["data"]])
+            for place, (other, *numbers) in zip(itertools.cycle(named[row["data"]]), pairs):
+                assert (*place, "resnet18-2m" if other else preset, *map(float, numbers)) in known
 
 
 def test_the_comparison_in_the_readme_is_that_of_the_files():
