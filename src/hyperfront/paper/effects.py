@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from hyperfront import metrics
+from hyperfront.experiments.methods import EVOLUTIONARY
 from hyperfront.experiments.result import Result
 from hyperfront.experiments.table import spread
 from hyperfront.paper.drawing import NAME_OF
@@ -60,6 +61,16 @@ MEASURED = (
     ("sarcos-leak", "sarcos", "phn-epo", {"as the paper": "sarcos-paper-phn", "blocks": "sarcos-blocks-phn"}),
     ("gram", "adult", "phn-epo", {"of weights": "adult-phn", "of the hypernetwork": "gram-adult"}),
     ("gram", MNIST[0], "phn-epo", {"of weights": f"{MNIST[0]}-phn", "of the hypernetwork": "gram-hypernetwork"}),
+    ("cpmtl", "adult", "cpmtl", {"CPMTL, steps halved": "adult-10", "CPMTL, steps of .1": "steps-whole"}),
+    *(
+        (
+            "generations",
+            "adult",
+            method,
+            {f"{NAME_OF[method]}, 1,000": "adult-10", f"{NAME_OF[method]}, 3,000": "adult-evolution"},
+        )
+        for method in EVOLUTIONARY
+    ),
     *(
         (
             "sarcos-batch",

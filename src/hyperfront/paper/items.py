@@ -20,7 +20,7 @@ from hyperfront.paper.pictures import losses_and_evolution, trade_offs
 from hyperfront.paper.plain import architecture, illustration, split_sizes
 from hyperfront.paper.runtime import Race, races
 from hyperfront.paper.scaling import against_parameters, against_settings
-from hyperfront.paper.studies import ALPHAS, MNIST, PEOPLE, WIDTHS
+from hyperfront.paper.studies import ALPHAS, MNIST, PEOPLE, RATES, WIDTHS
 from hyperfront.paper.toys import known_fronts
 from hyperfront.paper.unseen import unseen_rays
 from hyperfront.paper.workshop import Workshop
@@ -50,7 +50,8 @@ TITLES = {
 }
 RATES_OF = {name: tuple(f"{name}-rate{whose}" for whose in ("", "-others", "-phn")) for name in MNIST}
 IMAGES = tuple(Side(TITLES[name], name, f"{name}-phn", f"{name}-5", 5, RATES_OF[name]) for name in MNIST)
-FAIRNESS = tuple(Side(TITLES[name], name, f"{name}-phn", f"{name}-10", 10) for name in PEOPLE)
+RATES_OF |= {name: tuple(f"{name}-rate-{rate:g}" for rate in RATES["lr"]) for name in PEOPLE}
+FAIRNESS = tuple(Side(TITLES[name], name, f"{name}-phn", f"{name}-10", 10, RATES_OF[name]) for name in PEOPLE)
 SCENES = (
     Side("NYUv2, 144 x 192", "nyuv2", "nyuv2-phn", "nyuv2-5", 5),
     Side("NYUv2, 288 x 384, hypernetworks only", "nyuv2", "nyuv2-288x384-phn", None, 5),

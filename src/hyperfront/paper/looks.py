@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from hyperfront import metrics
+from hyperfront.baselines import evolve, separate_models
 from hyperfront.experiments.result import Result, rounded
 from hyperfront.front import Front, evaluate
 from hyperfront.model import ParetoModel
@@ -61,6 +62,21 @@ def evolution(workshop: Workshop, study: str, method: str, seed: int) -> list[di
         ]
 
     return workshop.look(study, method, seed, "evolution", measure)
+
+
+def population(workshop: Workshop, study: str, method: str, seed: int) -> dict[str, Any] | None:
+    """Losses of a whole population on ``val`` and ``test``, of which a result has the individuals nearest to rays."""
+    plan, problem = workshop.plan(workshop.study(study)), workshop.problem(workshop.study(study))
+
+    def measure() -> dict[str, Any]:
+        folder = workshop.runs_of(study) / f"{method}-{seed}"
+        theta = evolve(method, problem, plan.budget, seed=seed, device=plan.device, out=folder).theta
+        rays = laid_out(len(theta), problem.m)
+        model = separate_models(problem, rays, theta).to(plan.device)
+        fronts = {split: evaluate(model, problem.split(split), rays) for split in ("val", "test")}
+        return {split: [rounded(row) for row in front.losses.tolist()] for split, front in fronts.items()}
+
+    return workshop.part(f"studies/{study}/looks/{method}-{seed}-population", measure)
 
 
 def front_document(front: Front) -> dict[str, Any]:

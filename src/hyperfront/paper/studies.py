@@ -20,6 +20,7 @@ MNIST = ("multi-fashion-mnist", "multi-fashion", "multi-mnist")
 PEOPLE = ("adult", "default", "bank")
 PHN = ("phn-ls", "phn-epo")
 SEPARATE = ("ls", "epo")
+RATED = ("ls", "epo", "pmtl")
 ALPHAS = (0.1, 0.2, 0.3, 0.5, 1.0)
 WIDTHS = (25, 50, 100, 150, 200)
 RATES = {"lr": [1e-3, 5e-4, 1e-4]}
@@ -144,14 +145,16 @@ def _tables() -> dict[str, Study]:
         studies[f"{name}-phn"] = Study(name, PHN, 153, ROWS, search=RATES)  # the paper samples 150
         methods = ("ls", "cpmtl", "pmtl", "epo", *EVOLUTIONARY)
         studies[f"{name}-10"] = Study(name, methods, 10, ROWS, search=RATES)
+        others = replace(ROWS, without=RATED)
+        for rate in RATES["lr"]:  # the protocol chooses for baselines by one ray, and does not look at hypervolumes
+            studies[f"{name}-rate-{rate:g}"] = Study(name, RATED, 10, others, changes={"lr": rate})
     studies["adult-30"] = Study("adult", SEPARATE, 30, ROWS, seeds=1, search=RATES)
-    # the protocol chooses for baselines by one ray, and does not look at hypervolumes: the rate of the preset beside it
     others = replace(MOTION, without=SEPARATE)
     for split in ("blocks", "paper"):  # rates are chosen on blocks: with the paper's rows, hypervolumes are 0 there
         where = {"split": split}
         studies[f"sarcos-{split}-phn"] = Study("sarcos", PHN, 100, MOTION, arguments=where, search=RATES)
         studies[f"sarcos-{split}-20"] = Study("sarcos", SEPARATE, 20, MOTION, arguments=where, search=RATES)
-        studies[f"sarcos-{split}-rate"] = Study("sarcos", SEPARATE, 20, others, arguments=where)
+        studies[f"sarcos-{split}-rate"] = Study("sarcos", SEPARATE, 20, others, arguments=where)  # that of the preset
     studies["sarcos-40"] = Study("sarcos", SEPARATE, 40, MOTION, seeds=1, search=RATES)
     studies["sarcos-40-rate"] = Study("sarcos", SEPARATE, 40, others, seeds=1)
     quickly = replace(MOTION, without=("phn-epo", "epo"))
@@ -189,6 +192,12 @@ def _deviations() -> dict[str, Study]:
         "gram-hypernetwork": Study(images, ("phn-epo",), 25, IMAGES, solver={"space": "hypernetwork"}),
         "gram-adult": Study(
             "adult", ("phn-epo",), 153, replace(ROWS, without=PHN), search=RATES, solver={"space": "hypernetwork"}
+        ),
+        "steps-whole": Study(
+            "adult", ("cpmtl",), 10, replace(ROWS, without=("cpmtl",)), search=RATES, expansion=Expansion(halvings=0)
+        ),
+        "adult-evolution": Study(
+            "adult", EVOLUTIONARY, 10, replace(ROWS, without=EVOLUTIONARY), seeds=1, budget=Budget(generations=3000)
         ),
         "sarcos-untuned": Study("sarcos", PHN, 100, replace(MOTION, without=PHN)),
         "sarcos-batch-512": Study(
