@@ -12,10 +12,10 @@ import torch
 import hyperfront as hf
 from hyperfront.experiments import Result
 from hyperfront.paper import comparisons, looks, remarks, runtime, scaling, toys, unseen
-from hyperfront.paper.comparisons import Measured, Side
 from hyperfront.paper.effects import effects
 from hyperfront.paper.finding import Claim, Finding, Table, above
 from hyperfront.paper.numbers import Number
+from hyperfront.paper.sides import Measured, Side, better_rates
 from hyperfront.problems.toys import fonseca, zdt2
 
 STUDIES = Path(__file__).parents[1] / "results" / "full" / "studies"
@@ -155,17 +155,48 @@ def test_the_learning_rate_of_ls_is_chosen_on_validation_data(val, lr):
     slow, fast = result("ls", 0.5, val=0.6, settings={"lr": 0.5}), result("ls", 0.8, val=val, settings={"lr": 0.01})
     workshop = workshop_of({"rate": [fast]})
     methods, side = {"ls": Measured("ls", [slow], [], {})}, replace(SIDE, rates=("rate",))
-    (chosen,) = comparisons.better_rates(workshop, side, methods)
+    (chosen,) = better_rates(workshop, side, methods)
     assert chosen.results[0].settings["lr"] == lr and chosen.name == f"LS, better of two rates ({lr})"
-    assert not comparisons.better_rates(workshop, SIDE, methods) and not comparisons.better_rates(workshop, side, {})
+    assert not better_rates(workshop, SIDE, methods) and not better_rates(workshop, side, {})
     other_seed = {"ls": Measured("ls", [replace(slow, seed=1)], [], {})}  # nothing to compare yet
-    assert not comparisons.better_rates(workshop, side, other_seed)
+    assert not better_rates(workshop, side, other_seed)
+
+
+@pytest.mark.parametrize("best", [0.5, 0.05, 0.01])
+def test_of_three_learning_rates_the_best_on_validation_data_counts(best):
+    each = {lr: result("ls", 0.9 - lr, val=float(lr == best), settings={"lr": lr}) for lr in (0.5, 0.05, 0.01)}
+    workshop = workshop_of({"a": [each[0.5]], "b": [each[0.05]], "c": [each[0.01]]})
+    methods, side = {"ls": Measured("ls", [each[0.05]], [], {})}, replace(SIDE, rates=("a", "b", "c"))
+    (chosen,) = better_rates(workshop, side, methods)
+    assert chosen.name == f"LS, best of 3 rates ({best})" and chosen.results == [each[best]]
+
+
+def test_on_sarcos_each_baseline_has_a_verdict_of_its_own():
+    others = [measured("ls", 0.8, 0.8), measured("epo", 0.6, 0.6), replace(measured("epo", 0.65, 0.65), rate="another")]
+    others[-1].results[0].settings["lr"] = 0.5
+    found = comparisons.claims(replace(SIDE, problem="sarcos"), [*others, measured("phn-epo", 0.7, 0.7)])
+    about = {claim.text.split("above ")[1]: claim for claim in found}
+    assert [claim.verdict for claim in found] == ["no", "no", "yes"]
+    assert "0.650" in about["EPO with one model per ray, on the same rays"].numbers
+
+
+def test_individuals_beside_those_at_rays_are_counted_by_validation_data():
+    phn = result("phn-epo", 0.7, family="phn", rays=[[0.3, 0.7]] * 5)
+    evolved = result("nsga3", 0.5, family="evolutionary", reference=(1.0, 1.0))
+    known = {"adult-10": [evolved], "adult-phn": [phn]}
+    whole = {"val": [[0.5, 0.5], [0.6, 0.8]], "test": [[0.5, 0.5], [0.2, 0.8]]}
+    for there, said in ((whole, True), (None, False)):
+        workshop = workshop_of(known)
+        workshop.part = lambda name, make, there=there: there if name.endswith("nsga3-0-population") else None
+        finding = comparisons.compared(workshop, [SIDE], {"adult": {}})
+        note = "Toy, NSGA-III: the 1 points that no other dominates on validation data have 0.250."
+        assert (note in finding.notes) == said == ("Toy: nsga3, its population" not in finding.missing)
 
 
 def test_where_validation_does_not_say_which_rate_is_better_there_is_a_row_for_the_other():
     slow, fast = (result("ls", 0.5, val=0.0, settings={"lr": lr}) for lr in (0.5, 0.01))
     methods, side = {"ls": Measured("ls", [slow], [], {})}, replace(SIDE, rates=("rate",))
-    (other,) = comparisons.better_rates(workshop_of({"rate": [fast]}), side, methods)
+    (other,) = better_rates(workshop_of({"rate": [fast]}), side, methods)
     assert other.name == "LS, another rate (0.01)"
 
 
@@ -198,7 +229,9 @@ def test_what_cpmtl_begins_with_is_said_where_it_is_not_what_ls_has():
 def test_points_that_validation_data_would_not_keep_are_counted_apart():
     found = result("cpmtl", family="cpmtl", rays=[], losses=[[0.5, 0.5], [0.2, 0.8]], reference=(1.0, 1.0))
     found.fronts["val"]["losses"] = [[0.5, 0.5], [0.6, 0.8]]
-    assert remarks.kept("Toy", [found]) == ("Toy: the 1 points that no other dominates on validation data have 0.250.")
+    front = {split: found.fronts[split]["losses"] for split in ("val", "test")}
+    said = "Toy: the 1 points that no other dominates on validation data have 0.250."
+    assert remarks.kept("Toy", found.reference, [front]) == said
 
 
 def test_the_small_hypernetwork_is_chosen_on_validation_data():
@@ -336,7 +369,7 @@ def test_effects_have_a_row_for_each_choice_and_say_which_are_missing():
 
 @pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
 def test_what_is_close_with_one_seed_does_not_depend_on_the_unit(unit):
-    verdicts = [above("more", [unit * ours], [unit * 0.8], "LS").verdict for ours in (0.815, 0.817, 0.785, 0.783)]
+    verdicts = [above("more", [unit * ours], [unit * 0.8], "LS").verdict for ours in (0.823, 0.825, 0.777, 0.775)]
     assert verdicts == ["close", "yes", "close", "no"]
 
 

@@ -10,8 +10,8 @@ and ``beta = e_j`` is the direction in which objective ``j`` changes most for it
 MINRES (scipy) needs only its products with vectors, a backward pass through the gradient each. The result is a set of
 points around every solution, and no map from rays to them.
 
-The authors' steps have one length. From the sharp minima that long training ends in, half of such steps overshoot, and
-raise the very objective that they are to lower: here a step that does is halved, a few times if need be.
+The authors' steps have one length. From the sharp minima that long training ends in, such steps overshoot, and raise
+the very objective that they are to lower: here a step that does is halved, a few times if need be, and then taken.
 """
 
 from __future__ import annotations

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
 from hyperfront.experiments.methods import EVOLUTIONARY
-from hyperfront.experiments.result import Result, different
+from hyperfront.experiments.result import different
 from hyperfront.experiments.table import spread
 from hyperfront.paper.drawing import NAME_OF
 from hyperfront.paper.finding import Claim, Finding, Table, above, missing_seeds, shown
-from hyperfront.paper.looks import same_rays
+from hyperfront.paper.looks import population, same_rays
 from hyperfront.paper.numbers import MINUTES, TABLE_6, Number, Numbers
-from hyperfront.paper.remarks import begun_anew, ignored_rays, kept, spent
-from hyperfront.paper.studies import MNIST, PHN
+from hyperfront.paper.remarks import aligned, begun_anew, ignored_rays, kept, spent
+from hyperfront.paper.sides import Measured, Side, better_rates, measured, methods_of
+from hyperfront.paper.studies import MNIST, PHN, SEPARATE
 from hyperfront.paper.workshop import Workshop
 
 COLUMNS = (
@@ -27,85 +27,9 @@ TIMES = (
     "algorithms are as spent, beside other runs."
 )
 ABOVE = "a hypernetwork is above every baseline in hypervolume on the same rays"
+EACH = "on SARCOS, a hypernetwork is above one model per ray, by LS or by EPO, on the same rays"
 EXPANDED = "a hypernetwork at all its rays is above CPMTL"
 FASTER = "a hypernetwork takes less time than one model per ray, one by one"
-
-
-@dataclass(frozen=True)
-class Side:
-    """One problem of a table: its name, the study of hypernetworks, that of the baselines, and their rays."""
-
-    title: str
-    problem: str
-    phn: str
-    baselines: str | None
-    rays: int
-    rates: tuple[str, ...] = ()
-    """Studies with another learning rate."""
-    as_paper: bool = True
-    """Whether the paper's numbers are of such data and settings."""
-
-    def results(self, workshop: Workshop) -> list[Result]:
-        """Of the baselines, then of the hypernetworks."""
-        return [*(workshop.results(self.baselines) if self.baselines else []), *workshop.results(self.phn)]
-
-    def study_of(self, method: str) -> str:
-        """The one that trains it."""
-        return self.phn if self.baselines is None or method in PHN else self.baselines
-
-    def few(self, workshop: Workshop) -> int:
-        """Rays of the baselines, fewer in a smoke test."""
-        return workshop.study(self.baselines).rays if self.baselines else self.rays
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A method on one problem: results of all seeds, the same models at the rays of the baselines, and its times."""
-
-    method: str
-    results: list[Result]
-    same: list[dict[str, Any]]
-    times: dict[str, Any]
-    rate: str = ""
-    """What its learning rate is, where there are two."""
-
-    @property
-    def volumes(self) -> list[float]:
-        """On the test data, by seed; of a hypernetwork at the rays of the baselines."""
-        fronts = self.same if self.method in PHN else [result.fronts["test"] for result in self.results]
-        return [front["hypervolume"] for front in fronts]
-
-    @property
-    def name(self) -> str:
-        """With the learning rate, where it was chosen."""
-        rate = f", {self.rate} ({self.results[0].settings['lr']:g})" if self.rate else ""
-        return NAME_OF[self.method] + rate
-
-    @property
-    def rays(self) -> str:
-        """Their number, if the method has some."""
-        return str(len(self.results[0].rays) or "-")
-
-
-def measured(workshop: Workshop, side: Side) -> list[Measured]:
-    """Every method of a side that has results."""
-    results = side.results(workshop)
-    found = []
-    for method in dict.fromkeys(result.method for result in results):
-        group, seen = [result for result in results if result.method == method], []
-        if method.startswith("phn-"):
-            seen = same_rays(workshop, side.phn, group, side.few(workshop))
-        if method in EVOLUTIONARY:
-            times = {"training": fmean(result.seconds["training"] for result in group)}
-        else:
-            times = workshop.seconds(side.study_of(method), method) or {}
-        found.append(Measured(method, group, seen, times))
-    return found
-
-
-def methods_of(workshop: Workshop, side: Side) -> list[str]:
-    """Baselines, then hypernetworks, in the order of the paper."""
-    return [method for name in (side.baselines, side.phn) if name for method in workshop.study(name).methods]
 
 
 def compared(workshop: Workshop, sides: Sequence[Side], paper: Numbers) -> Finding:
@@ -128,15 +52,33 @@ def compared(workshop: Workshop, sides: Sequence[Side], paper: Numbers) -> Findi
         finding.claims.extend(claim for claim in found if not missing or claim.verdict == "no")
         for each in methods.values():
             finding.notes.extend([*spent(each.results[0]), *ignored_rays(side.title, each.results)])
+            finding.notes.extend(aligned(side.title, each.results))
         if {"ls", "cpmtl"} <= methods.keys():
             finding.notes.extend(begun_anew(side.title, *(methods[name].results for name in ("ls", "cpmtl"))))
-        expanded = (each for each in (*methods.values(), *tuned.values()) if each.method == "cpmtl")
-        finding.notes.extend(kept(f"{side.title}, {each.name}", each.results) for each in expanded)
+        for each in (*methods.values(), *tuned.values()):
+            if (fronts := _all_points(workshop, side, each)) is None:
+                continue
+            there = [front for front in fronts if front]
+            if len(there) == len(fronts):
+                finding.notes.append(kept(f"{side.title}, {each.name}", each.results[0].reference, there))
+            else:
+                finding.missing.append(f"{side.title}: {each.method}, its population")
         named = methods | {each.name: each for each in tuned.values()}
         finding.numbers[side.title] = {name: _document(each) for name, each in named.items()}
         finding.environments.extend(dict(result.environment) for each in named.values() for result in each.results)
         finding.timed.extend(e for each in methods.values() if (e := each.times.get("environment")))
     return finding
+
+
+def _all_points(workshop: Workshop, side: Side, each: Measured) -> list[dict[str, Any] | None] | None:
+    """Losses of all points, where a method has more than the table counts at rays: a whole population; of CPMTL those
+    of the table. None for other methods."""
+    if each.method == "cpmtl":
+        return [{split: front["losses"] for split, front in result.fronts.items()} for result in each.results]
+    if each.method in EVOLUTIONARY:
+        study = side.study_of(each.method)
+        return [population(workshop, study, each.method, result.seed) for result in each.results]
+    return None
 
 
 def _points(fronts: Sequence[Mapping[str, Any]]) -> int:
@@ -214,6 +156,13 @@ def claims(side: Side, methods: Sequence[Measured]) -> list[Claim]:
         best = max(baselines, key=lambda each: fmean(each.volumes))
         text = f"{side.title}: {NAME_OF[ours.method]} above every baseline in hypervolume on the same rays"
         found.append(above(text, ours.volumes, best.volumes, best.name, kind=ABOVE))
+        for solver in SEPARATE if side.problem == "sarcos" else ():
+            theirs = [each for each in baselines if each.method == solver]
+            if not theirs:
+                continue
+            best = max(theirs, key=lambda each: fmean(each.volumes))
+            text = f"{side.title}: {NAME_OF[ours.method]} above {NAME_OF[solver]} with one model per ray"
+            found.append(above(f"{text}, on the same rays", ours.volumes, best.volumes, best.name, kind=EACH))
         if expanded:
             every = [result.fronts["test"]["hypervolume"] for result in ours.results]
             best = max(expanded, key=lambda each: fmean(each.volumes))
@@ -229,36 +178,12 @@ def claims(side: Side, methods: Sequence[Measured]) -> list[Claim]:
     return found
 
 
-def better_rates(workshop: Workshop, side: Side, methods: Mapping[str, Measured]) -> list[Measured]:
-    """Methods with the better learning rate of two, by the validation hypervolume of the seeds that both have; with the
-    other one, where that does not say which is better. Hypernetworks only if it is not the one they have anyway."""
-    found = []
-    for name in side.rates:
-        for method in (each for each in workshop.study(name).methods if each in methods):
-            first, second = methods[method], workshop.results(name, [method])
-            both = {result.seed for result in first.results} & {result.seed for result in second}
-            if not both:
-                continue
-            volumes = [_mean([r for r in group if r.seed in both], "val") for group in (first.results, second)]
-            rate = "another rate" if volumes[0] == volumes[1] else "better of two rates"
-            if method not in PHN:
-                found.append(Measured(method, first.results if volumes[0] > volumes[1] else second, [], {}, rate))
-            elif volumes[1] > volumes[0]:
-                same = same_rays(workshop, name, second, side.few(workshop))
-                found.append(Measured(method, second, same, first.times, rate))
-    return found
-
-
 def _tuned_row(method: Measured) -> tuple[str, ...]:
     tests = [result.fronts["test"] for result in method.results]
     counts = str(len(tests)), method.rays, str(_points(tests))
     volume, uniform = (spread([test[key] for test in tests]) for key in ("hypervolume", "uniformity"))
     size = f"{method.results[0].parameters:,}"
     return method.name, *counts, volume, "-", uniform, "-", "-", "-", "-", size
-
-
-def _mean(results: Sequence[Result], split: str) -> float:
-    return fmean(result.fronts[split]["hypervolume"] for result in results)
 
 
 def _document(method: Measured) -> dict[str, Any]:

@@ -41,10 +41,15 @@ class Claim:
     def verdict(self) -> str:
         return "open" if self.holds is None else "close" if self.close else "yes" if self.holds else "no"
 
+    @property
+    def side(self) -> str:
+        """The verdict, and of a close one which side it is on."""
+        return self.verdict + (f", {'ahead' if self.holds else 'behind'}" if self.verdict == "close" else "")
+
 
 def above(text: str, ours: Sequence[float], theirs: Sequence[float], whose: str, *, kind: str = Claim.kind) -> Claim:
     """Whether the mean of ``ours`` is above that of ``theirs``; close if by less than both deviate over seeds. What
-    rests on one seed, which does not deviate, says so; of one seed each, 2 % is close, since so much can lie between a
+    rests on one seed, which does not deviate, says so; of one seed each, 3 % is close, since so much can lie between a
     run and the same one made again.
 
     >>> above("more", [0.9, 1.1], [0.5, 0.5], "LS").verdict, above("more", [0.9, 1.1], [0.95, 0.85], "LS").verdict
@@ -54,7 +59,7 @@ def above(text: str, ours: Sequence[float], theirs: Sequence[float], whose: str,
     """
     apart = fmean(ours) - fmean(theirs)
     deviation = sum(stdev(values) for values in (ours, theirs) if len(values) > 1)
-    deviation = 0.02 * abs(fmean(theirs)) if len(ours) == len(theirs) == 1 else deviation
+    deviation = 0.03 * abs(fmean(theirs)) if len(ours) == len(theirs) == 1 else deviation
     numbers = f"{spread(ours)} against {spread(theirs)} of {whose}"
     single = "; one seed" if 1 in (len(ours), len(theirs)) else ""
     return Claim(text, apart > 0, numbers + single, abs(apart) < deviation, kind)

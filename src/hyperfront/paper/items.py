@@ -13,13 +13,14 @@ from functools import partial
 from hyperfront.errors import unknown_name
 from hyperfront.paper import numbers
 from hyperfront.paper.attribution import attribution
-from hyperfront.paper.comparisons import Side, at_same_rays, compared
+from hyperfront.paper.comparisons import at_same_rays, compared
 from hyperfront.paper.effects import effects
 from hyperfront.paper.finding import Finding
 from hyperfront.paper.pictures import losses_and_evolution, trade_offs
 from hyperfront.paper.plain import architecture, illustration, split_sizes
 from hyperfront.paper.runtime import Race, races
 from hyperfront.paper.scaling import against_parameters, against_settings
+from hyperfront.paper.sides import Side
 from hyperfront.paper.studies import ALPHAS, MNIST, PEOPLE, RATES, WIDTHS
 from hyperfront.paper.toys import known_fronts
 from hyperfront.paper.unseen import unseen_rays

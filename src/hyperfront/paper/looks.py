@@ -66,9 +66,9 @@ def evolution(workshop: Workshop, study: str, method: str, seed: int) -> list[di
 
 def population(workshop: Workshop, study: str, method: str, seed: int) -> dict[str, Any] | None:
     """Losses of a whole population on ``val`` and ``test``, of which a result has the individuals nearest to rays."""
-    plan, problem = workshop.plan(workshop.study(study)), workshop.problem(workshop.study(study))
 
     def measure() -> dict[str, Any]:
+        plan, problem = workshop.plan(workshop.study(study)), workshop.problem(workshop.study(study))
         folder = workshop.runs_of(study) / f"{method}-{seed}"
         theta = evolve(method, problem, plan.budget, seed=seed, device=plan.device, out=folder).theta
         rays = laid_out(len(theta), problem.m)

@@ -13,10 +13,10 @@ from matplotlib.lines import Line2D
 
 from hyperfront import metrics, plots
 from hyperfront.experiments.result import Result
-from hyperfront.paper.comparisons import Side, methods_of
 from hyperfront.paper.drawing import MARK_OF, NAME_OF, absent, logarithmic, methods_legend, panels, ray_colours, scatter
 from hyperfront.paper.finding import Finding, Table, shown
 from hyperfront.paper.looks import evolution, same_rays
+from hyperfront.paper.sides import Side, methods_of
 from hyperfront.paper.studies import PHN
 from hyperfront.paper.workshop import Workshop
 from hyperfront.plots import INK
@@ -79,8 +79,9 @@ def losses_and_evolution(workshop: Workshop, sides: Sequence[Side]) -> Finding:
     columns = ("problem", "epoch", "validation HV", "validation uniformity")
     finding.tables.append(Table("PHN-EPO over epochs, first seed", columns, rows))
     finding.notes.append(
-        "Above, marks are coloured by the ray's entry of the left objective, from 0 (dark) to 1 (light); grey points "
-        "of CPMTL have no ray. The axes are logarithmic."
+        "Above, marks are coloured by the ray's entry of the left objective, from 0 (dark) to 1 (light); points of "
+        "CPMTL have no ray: those with the first learning rate are filled, with the other one grey. The axes are "
+        "logarithmic."
     )
     finding.figure = figure
     return finding

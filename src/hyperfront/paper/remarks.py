@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 
@@ -34,6 +35,14 @@ def ignored_rays(title: str, results: Sequence[Result]) -> list[str]:
     return [f"{title}, {NAME_OF[results[0].method]}: in {runs} all rays have the same losses; it ignores them."]
 
 
+def aligned(title: str, results: Sequence[Result]) -> list[str]:
+    """That rays mean what validation data say, which models for one ray cannot be given."""
+    ours = [NAME_OF[r.method] for r in results if r.family == "phn" and r.settings.get("align") and r.solver == "epo"]
+    return [
+        f"{title}: rays of {name} are aligned on validation data, those of separate models not." for name in ours[:1]
+    ]
+
+
 def begun_anew(title: str, separate: Sequence[Result], expanded: Sequence[Result]) -> list[str]:
     """What the models have that CPMTL begins with, where they are not those of LS but others trained like them."""
     known, begun = {result.seed: result.losses() for result in separate}, []
@@ -46,13 +55,14 @@ def begun_anew(title: str, separate: Sequence[Result], expanded: Sequence[Result
     return [anew] if begun else []
 
 
-def kept(title: str, results: Sequence[Result]) -> str:
-    """What those points have on the test data that one would keep by the validation data."""
+def kept(title: str, reference: Sequence[float], fronts: Sequence[Mapping[str, Any]]) -> str:
+    """What those points have on the test data that one would keep by the validation data; ``fronts`` has the losses of
+    all points of each seed on ``val`` and ``test``."""
     volumes, counts = [], []
-    for result in results:
-        chosen = metrics.nondominated(torch.tensor(result.fronts["val"]["losses"], dtype=torch.float64))
-        points = result.losses()[chosen]
-        volumes.append(metrics.hypervolume(points, tuple(result.reference)))
+    for front in fronts:
+        val, test = (torch.tensor(front[split], dtype=torch.float64) for split in ("val", "test"))
+        points = test[metrics.nondominated(val)]
+        volumes.append(metrics.hypervolume(points, tuple(reference)))
         counts.append(len(points))
     some = f"{min(counts)} to {max(counts)}" if len({*counts}) > 1 else f"{counts[0]}"
     return f"{title}: the {some} points that no other dominates on validation data have {spread(volumes)}."

@@ -116,11 +116,11 @@ def _claims(sections: list[Section]) -> Iterator[str]:
         return
     yield page.paragraph(
         "What the paper says, or what should be seen, and whether it is so here. Close: two means are apart by less "
-        "than the sum of their standard deviations over seeds, or with one seed each by less than 2 %; ten times as "
+        "than the sum of their standard deviations over seeds, or with one seed each by less than 3 %; ten times as "
         "fast, if 1 % of hypervolume would change it. Open: the numbers do not say."
     )
-    count = Counter((claim.kind, claim.verdict) for _, claim in claims)
-    verdicts = ("yes", "close", "no", "open")
+    count = Counter((claim.kind, claim.side) for _, claim in claims)
+    verdicts = ("yes", "close, ahead", "close, behind", "no", "open")
     kinds = sorted({claim.kind for _, claim in claims}, key=lambda kind: (kind == Claim.kind, kind))
     short = [(kind, *(str(count[kind, verdict]) for verdict in verdicts)) for kind in kinds]
     yield page.table(Table("In short", ("statements", *verdicts), short))

@@ -13,6 +13,7 @@ from hyperfront.experiments.table import spread
 from hyperfront.paper.drawing import MARK_OF, NAME_OF, absent, colour_of, logarithmic, methods_legend, panels
 from hyperfront.paper.finding import Claim, Finding, Table, above, missing_seeds, shown
 from hyperfront.paper.looks import at_rays
+from hyperfront.paper.remarks import aligned
 from hyperfront.paper.workshop import Workshop
 from hyperfront.preferences import rays as laid_out
 
@@ -49,6 +50,7 @@ def against_parameters(workshop: Workshop, problems: Mapping[str, Sequence[str]]
             if not missing:
                 finding.claims.extend(claims(title, results))
             finding.environments.extend(dict(result.environment) for result in results)
+            finding.notes.extend(aligned(title, results))
         methods_legend(figure, [*dict.fromkeys(methods)])
     columns = ("problem", "method", "parameters", "rays", "HV", "HV, same rays", "uniformity")
     finding.tables.append(Table("Hypervolume by the number of parameters to train", columns, rows))

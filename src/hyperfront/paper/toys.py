@@ -116,7 +116,7 @@ def claims(problem: Problem, method: str, results: Sequence[Result]) -> list[Cla
     if method == "mgda":
         text = f"{where}: MGDA is on the front, and does not follow rays"
         return [Claim(text, uniform.min().item() < 0.9 and distance < 5e-3, numbers)]
-    return [Claim(f"{where}: {name} does not reach the front", distance > 5e-3, numbers)]
+    return [Claim(f"{where}: {name} does not reach the front to .005 with all its points", distance > 5e-3, numbers)]
 
 
 def _figure(workshop: Workshop, rows: Sequence[Sequence[Panel]], found: dict[Panel, list[Result]]) -> Any:
