@@ -41,7 +41,9 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise CheckpointError("there is no checkpoint", got=path, fix="check the path of the run") from None
     except (SafetensorError, OSError, ValueError, KeyError) as error:
         raise CheckpointError(
-            "the checkpoint is damaged or not a safetensors file", got=f"{path}: {error}", fix="use another copy of it"
+            "the checkpoint is damaged or not a safetensors file",
+            got=f"{path}: {error}",
+            fix="use another copy of it, or remove the folder of the run, which is then trained anew",
         ) from None
     try:
         document = json.loads(metadata["hyperfront"])

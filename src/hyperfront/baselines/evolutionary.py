@@ -85,6 +85,7 @@ def evolve(
     later call goes on with it."""
     if name not in ALGORITHMS:
         raise unknown_name("evolutionary algorithm", name, ALGORITHMS)
+    check_evolvable(problem)
     file = None if out is None else Path(out) / "population.safetensors"
     theta, done, spent = starts(problem, budget.individuals(problem.m), seed), 0, 0.0
     within: tuple[dict[str, Tensor], dict[str, Any]] = {}, {}
@@ -163,6 +164,17 @@ def _limit(problem: Problem, theta: Tensor) -> float:
     return math.pi / 4 if bounded else 3 * theta.abs().max().item()
 
 
+def check_evolvable(problem: Problem) -> None:
+    """An error for a target that has more to find than its weights."""
+    norms = problem.model(hypernet="separate", rays=laid_out(2, problem.m)).target.norms
+    if norms:
+        raise HyperfrontError(
+            "evolutionary algorithms are for networks without BatchNorm, whose statistics would be another search",
+            got=f"{len(norms)} of them: {', '.join([*norms][:3])}, ...",
+            fix="leave nsga3 and moead out",
+        )
+
+
 class _Fitness:
     """Losses ``[P, m]`` of weights ``[P, n]``, in float64 where there are no data to be noisy."""
 
@@ -171,12 +183,6 @@ class _Fitness:
         rays = laid_out(population, problem.m)
         self.model: ParetoModel = problem.model(hypernet="separate", rays=rays).to(device).eval()
         self.model = self.model if problem.has_data else self.model.double()
-        if self.model.target.norms:
-            raise HyperfrontError(
-                "evolutionary algorithms are for networks without BatchNorm, whose statistics would be another search",
-                got=f"{len(self.model.target.norms)} of them: {', '.join([*self.model.target.norms][:3])}, ...",
-                fix="leave nsga3 and moead out",
-            )
         source = problem.train.source
         count = min(rows, getattr(source, "rows", rows))
         self.batch = next(source.epoch(count, torch.Generator().manual_seed(0), device, 0))

@@ -134,7 +134,12 @@ def with_references(solver: Solver, rays: Tensor) -> Solver:
     """PMTL divides the loss space among all rays, also where only one of them is trained."""
     if isinstance(solver, PMTL) and solver.references is None:
         if len(rays) < 2:
-            raise RayError("PMTL divides the loss space among rays", got="one ray", expected="two at least")
+            raise RayError(
+                "PMTL divides the loss space among rays",
+                got="one ray",
+                expected="two at least",
+                fix="more rays, or leave pmtl out",
+            )
         return replace(solver, references=tuple(map(tuple, asked(rays, solver).tolist())))
     return solver
 

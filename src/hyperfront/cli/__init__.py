@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import io
 import os
 import sys
 import warnings
@@ -21,6 +22,8 @@ Start with `hyperfront demo`. `hyperfront COMMAND --help` explains a command."""
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of the command ``hyperfront``: no mistake and no Ctrl-C ends in a traceback."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal without these letters gets others
+        sys.stdout.reconfigure(errors="replace")
     try:
         _run(sys.argv[1:] if arguments is None else arguments)
     except HyperfrontError as error:

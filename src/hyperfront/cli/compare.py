@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -144,7 +145,10 @@ def compare(
         apart = times_one_by_one(built, shown, plan, folder=folder, notify=tell)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"stopped; the same command goes on with what is in {folder}") from None
-    _show(results, apart, built, folder, markdown)
+    changed = [word for word, applies in unusual.items() if applies and word != f"{rays}-rays"]
+    changed = [word if "=" in word else word.replace("-", " ") for word in changed]
+    title = ", ".join([problem, f"preset {preset}", counted(rays, "ray"), *changed])
+    _show(results, apart, built, folder, title, markdown)
     if others:
         left = ", ".join(f"{result.method} (seed {result.seed})" for result in others)
         progress.print(f"left out, made with other settings: {left}", soft_wrap=True)
@@ -158,8 +162,8 @@ def _tuned(folder: Path, problem: str, names: Sequence[str], plan: Plan, given: 
         raise CheckpointError(
             "that is a file", got=folder, expected="the folder that tune wrote it to", fix=folder.parent
         )
-    every = {name: Tuned.load(folder / f"{name}.json") for name in NAMES if (folder / f"{name}.json").exists()}
-    found = {name: every[name] for name in wanted if name in every}
+    files = {name: folder / f"{name}.json" for name in NAMES}
+    found = {name: Tuned.load(files[name]) for name in wanted if files[name].exists()}
     if foreign := next((tuned for tuned in found.values() if tuned.problem != problem), None):
         raise CheckpointError("that was tuned on another problem", got=f"{folder}: {foreign.problem}", expected=problem)
     if wanted and not found:
@@ -174,9 +178,12 @@ def _tuned(folder: Path, problem: str, names: Sequence[str], plan: Plan, given: 
         known = before.keys() & now.keys() - tuned.settings.keys() - {"rays", "separate"}
         if different := [key for key in sorted(known) if before[key] != now[key]]:
             console.print(f"{name} was tuned with other settings: {', '.join(f'{k} {before[k]}' for k in different)}")
-    if rest := [name for name in wanted if name not in found]:
+    if rest := [name for name in names if trained_as(name) not in found]:
         console.print(f"not tuned, so with the settings of the preset: {', '.join(rest)}")
-    # those of other methods too, which may be in the table already
+    every = dict(found)
+    for name in NAMES:  # those of other methods too, which may be in the table already
+        with suppress(CheckpointError):
+            every.setdefault(name, Tuned.load(files[name]))
     return {name: {k: v for k, v in tuned.settings.items() if k not in given} for name, tuned in every.items()}
 
 
@@ -188,18 +195,17 @@ def _made(kind: type, arguments: tuple[str, ...]) -> Any:
 
 
 def _show(
-    results: Sequence[Result], apart: Mapping[str, float], problem: Problem, folder: Path, markdown: bool
+    results: Sequence[Result], apart: Mapping[str, float], problem: Problem, folder: Path, title: str, markdown: bool
 ) -> None:
     columns, rows = table(results, apart, problem.truth)
     text = as_markdown(columns, rows)
-    title = f"{results[0].problem}, preset {results[0].preset}, {_what(problem)}"
-    checkpoint.write_bytes(folder / "table.md", f"{title}\n\n{text}\n".encode())
+    checkpoint.write_bytes(folder / "table.md", f"{title}; {_what(problem)}\n\n{text}\n".encode())
     if markdown:
         console.print(text, soft_wrap=True, markup=False)
         return
     console.print()
     show_table(columns, rows, left=1)
-    console.print(f"\n{_what(problem)}\n{folder / 'table.md'}", style="dim", soft_wrap=True)
+    console.print(f"\n{title}; {_what(problem)}\n{folder / 'table.md'}", style="dim", soft_wrap=True)
 
 
 def _what(problem: Problem) -> str:

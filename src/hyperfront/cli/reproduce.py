@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -51,14 +52,14 @@ def reproduce(
     from hyperfront.paper.reproduce import reproduce as make
     from hyperfront.paper.workshop import Workshop
 
+    named = [key(name) for name in items if name != "all"]
     if list:
-        _list(out)
+        _list(out, named)
         return
     if not items:
         raise HyperfrontError("no item was named", expected="one or several", fix="hyperfront reproduce --list")
     if seeds is not None and seeds < 1:
         raise HyperfrontError("no seeds", got=seeds, expected="one at least")
-    named = [key(name) for name in items if name != "all"]
     names = [*ITEMS] if "all" in items else named
     choose_device(device, build("fonseca"))
     for folder in (out, runs):  # said now, not after the first training
@@ -107,7 +108,7 @@ def _show(finding: Any, folder: Path, *, real: bool) -> None:
     console.print(f"  {folder}\n", style="dim")
 
 
-def _list(out: Path) -> None:
+def _list(out: Path, names: Sequence[str]) -> None:
     from hyperfront.paper.items import ITEMS
     from hyperfront.paper.workshop import PRESETS, Workshop
 
@@ -115,7 +116,8 @@ def _list(out: Path) -> None:
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     for name in ("item", "what it shows", "full", "smoke"):
         table.add_column(name, no_wrap=name != "what it shows")
-    for name, item in ITEMS.items():
+    for name in names or ITEMS:
+        item = ITEMS[name]
         table.add_row(name, item.what, *(_state(name, item, workshop) for workshop in workshops))
     console.print(table)
     console.print(

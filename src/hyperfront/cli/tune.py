@@ -130,6 +130,8 @@ def tune(
         raise KeyboardInterrupt("stopped; the same command goes on with the trials that are left") from None
     found.save(file)
     rule = "highest uniformity of what is not dominated" if family(method) == "per-ray" else "best hypervolume"
+    if not found.hypervolume and family(method) == "phn":
+        rule = "no trial has a point below the reference point, so the first one"
     console.print(f"\n{rule}: {_words(found.settings)}")
     where = "validation " if built.has_data else ""
     console.print(

@@ -15,9 +15,10 @@ from typing import Any
 import torch
 
 from hyperfront import checkpoint, sharing
+from hyperfront.baselines.evolutionary import check_evolvable
 from hyperfront.batches import tensors
 from hyperfront.errors import CheckpointError, HyperfrontError
-from hyperfront.experiments.methods import ONE_PER_RAY, Plan, check_method, family, run_method
+from hyperfront.experiments.methods import EVOLUTIONARY, ONE_PER_RAY, Plan, check_method, family, run_method
 from hyperfront.experiments.result import Result, loaded
 from hyperfront.experiments.table import spread
 from hyperfront.experiments.timing import seconds_apart
@@ -57,6 +58,8 @@ def compare(
     plan = replace(plan, rays=rays, recipe=replace(plan.recipe, arguments=arguments))
     for method in methods:
         plan.check(check_method(method))
+        if method in EVOLUTIONARY:
+            check_evolvable(problem)
     folder = Path(folder)
     runs = folder / "runs" if runs is None else Path(runs)
     files = {(method, seed): folder / "results" / f"{method}-{seed}.json" for seed in seeds for method in methods}

@@ -138,10 +138,15 @@ def _row(kind: Kind, group: Sequence[Result], pool: Tensor) -> tuple[str, ...]:
         spread([test["hypervolume"] for test in tests]),
         spread([test["uniformity"] for test in tests]),
         spread([_controllability(result, pool) for result in group]),
-        spread([metrics.nondominated_share(result.losses()) for result in group], digits=2),
+        spread([_nondominated(result) for result in group], digits=2),
         ", ".join(best),
         spread([result.seconds["training"] for result in group], digits=1),
     )
+
+
+def _nondominated(result: Result) -> float | None:
+    """Of one model per objective, no point is that of a front."""
+    return None if result.family == "single" else metrics.nondominated_share(result.losses())
 
 
 def _extreme(name: str, values: Sequence[float]) -> float:

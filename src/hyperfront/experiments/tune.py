@@ -30,6 +30,7 @@ from hyperfront.problem import Problem
 from hyperfront.problems.recipe import Recipe
 from hyperfront.solvers.names import make_solver
 from hyperfront.training import Callback
+from hyperfront.training.interrupt import ctrl_c
 from hyperfront.training.record import describe, refuse_difference
 
 FORMAT = "hyperfront-tuned"
@@ -99,38 +100,41 @@ def tune(
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # its own log lines repeat what ``notify`` is told
     many = family(method) == "per-ray"
     warmup = math.ceil(WARMUP * plan.recipe_of(method).epochs)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        kept = _storage(storage)
-        study = optuna.create_study(
-            study_name="-".join([problem.name, plan.preset, method]),
-            storage=kept,
-            sampler=_sampler(space, seed),
-            pruner=optuna.pruners.MedianPruner(STARTUP, warmup + 1),  # which it counts from 0, and epochs are from 1
-            directions=["minimize"] * problem.m if many else ["maximize"],
-            load_if_exists=True,
-        )
-    search = {name: "{}..{}".format(*v) if isinstance(v, tuple) else v for name, v in space.items()}
-    _check_study(study, plan.settings(method) | {"seed": seed, "search": describe(search)})
-    trial_of = _one_ray if many else _hypernetwork
+    with ctrl_c() as stop:  # a data base swallows what is raised while it cleans up: looked at between trials
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            kept = _storage(storage)
+            study = optuna.create_study(
+                study_name="-".join([problem.name, plan.preset, method]),
+                storage=kept,
+                sampler=_sampler(space, seed),
+                pruner=optuna.pruners.MedianPruner(STARTUP, warmup + 1),  # it counts from 0, and epochs are from 1
+                directions=["minimize"] * problem.m if many else ["maximize"],
+                load_if_exists=True,
+            )
+        search = {name: "{}..{}".format(*v) if isinstance(v, tuple) else v for name, v in space.items()}
+        _check_study(study, plan.settings(method) | {"seed": seed, "search": describe(search)})
+        trial_of = _one_ray if many else _hypernetwork
 
-    def objective(trial: Any) -> Any:
-        recipe = with_settings(plan.recipe_of(method), _suggest(trial, space))
-        try:
-            return trial_of(trial, method, plan, problem, recipe, seed, callbacks)
-        except LossError as error:  # a learning rate that is too high, for instance
-            trial.set_user_attr("failed", error.what)
-            raise optuna.TrialPruned(error.what) from None
-        except optuna.TrialPruned:
-            raise
-        except BaseException:  # Ctrl-C, missing data, a full disk: says nothing about these settings
-            _put_back(study, trial)
-            raise
+        def objective(trial: Any) -> Any:
+            recipe = with_settings(plan.recipe_of(method), _suggest(trial, space))
+            try:
+                if stop.made:
+                    raise KeyboardInterrupt
+                return trial_of(trial, method, plan, problem, recipe, seed, callbacks)
+            except LossError as error:  # a learning rate that is too high, for instance
+                trial.set_user_attr("failed", error.what)
+                raise optuna.TrialPruned(error.what) from None
+            except optuna.TrialPruned:
+                raise
+            except BaseException:  # Ctrl-C, missing data, a full disk: says nothing about these settings
+                _put_back(study, trial)
+                raise
 
-    ended = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
-    if len(study.get_trials(deepcopy=False, states=ended)) < trials:
-        enough = optuna.study.MaxTrialsCallback(trials, states=ended)
-        study.optimize(objective, callbacks=[notify, enough])
+        ended = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
+        if len(study.get_trials(deepcopy=False, states=ended)) < trials:
+            enough = optuna.study.MaxTrialsCallback(trials, states=ended)
+            study.optimize(objective, callbacks=[notify, enough])
     return _chosen(study, problem, plan, method)
 
 

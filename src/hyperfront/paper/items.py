@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -196,10 +197,11 @@ ITEMS: dict[str, Item] = {
 def key(name: str) -> str:
     """The name of an item as it is written here, or an error that suggests the nearest one.
 
-    >>> key("Table 1")
-    'table-1'
+    >>> key("Table 1"), key("figure10"), key("Appendix B.2")
+    ('table-1', 'figure-10', 'appendix-b2')
     """
     plain = name.strip().lower().replace(" ", "-").replace(".", "")
+    plain = re.sub(r"^(table|figure)(?=\d)", r"\1-", plain)
     if plain not in ITEMS:
         raise unknown_name("item of the paper", name, ITEMS)
     return plain

@@ -164,12 +164,16 @@ def claims(
         if not reached and verdicts[1]:
             at = "all models, which stay below its hypervolume"
         text = f"{race.title}: {NAME_OF[ours]} is ten times as fast as {name} with {at}"
-        theirs = f"{point['seconds']:,.1f} s (HV {point['mean']:.4f}) of {point['models']:.0f} models at {rate}"
+        theirs = f"{point['seconds']:,.1f} s (HV {point['mean']:.4f}) of {_models(point['models'])} at {rate}"
         numbers = f"{seconds:,.1f} s (HV {volume:.4f}) against {theirs}, first seed"
         numbers += "; more were not trained" if verdicts[1] is None else ""
         close = len({verdict for verdict in verdicts if verdict is not None}) > 1
         claims.append(Claim(text, verdicts[1], numbers, close, TEN_TIMES))
     return claims
+
+
+def _models(number: float) -> str:
+    return "1 model" if number == 1 else f"{number:.0f} models"
 
 
 def _needed(of_rates: dict[str, list[dict[str, float]]], volume: float) -> tuple[bool, str, dict[str, float]]:

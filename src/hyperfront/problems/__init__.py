@@ -37,6 +37,8 @@ def build(name: str, *, data_dir: str | Path | None = None, **arguments: Any) ->
     """
     make = entry(name).make
     known = inspect.signature(make).parameters
+    if data_dir is not None and "data_dir" not in known:
+        raise HyperfrontError(f"the problem {name!r} has no data", got=f"a folder, {data_dir}", fix="leave it out")
     arguments |= {} if data_dir is None else {"data_dir": data_dir}
     if unknown := [each for each in arguments if each not in known]:
         raise HyperfrontError(
