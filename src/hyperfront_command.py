@@ -12,3 +12,7 @@ def main() -> None:
         print("hyperfront: stopped", file=sys.stderr)  # noqa: T201
         sys.exit(130)
     command()
+
+
+if __name__ == "__main__":
+    main()

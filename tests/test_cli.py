@@ -277,6 +277,40 @@ def test_a_file_that_cannot_be_read_is_named_without_a_traceback(tmp_path, monke
     assert text == f"hyperfront: cannot use {tmp_path / 'file.json'}: Permission denied\n"
 
 
+def test_smoke_tests_are_no_results(tmp_path):
+    known = Path(__file__).parents[1] / "results" / "fairness" / "adult-best-ls-0.json"
+    for place in ("results", "results/smoke/studies/adult"):
+        (tmp_path / place).mkdir(parents=True, exist_ok=True)
+        name = known.name.replace("ls", "epo") if "smoke" in place else known.name
+        (tmp_path / place / name).write_bytes(known.with_name(name).read_bytes())
+    shown = {folder: in_this_process("results", folder, folder=tmp_path) for folder in ("results", "results/smoke")}
+    assert "phn-ls" in shown["results"] and "phn-epo" not in shown["results"]
+    assert "phn-epo" in shown["results/smoke"]
+
+
+def test_ctrl_c_while_the_package_is_loaded_is_no_traceback():
+    code = """
+import builtins, sys
+real = builtins.__import__
+def load(name, *given):
+    if name.startswith("hyperfront"): raise KeyboardInterrupt
+    return real(name, *given)
+import hyperfront_command
+builtins.__import__ = load
+hyperfront_command.main()
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (130, "hyperfront: stopped\n")
+
+
+def test_help_for_a_terminal_without_unicode():
+    plain = {**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
+    ended = subprocess.run(
+        [sys.executable, "-m", "hyperfront_command", "--help"], capture_output=True, text=True, env=plain
+    )
+    assert ended.returncode == 0 and not ended.stderr and "compare" in ended.stdout
+
+
 def test_where_nothing_can_be_written_nothing_is_trained(tmp_path):
     (tmp_path / "file").write_text("not a folder")
     text = in_this_process("reproduce", "figure-8", "--out", "file/results", folder=tmp_path, code=2)

@@ -16,10 +16,12 @@ from types import SimpleNamespace
 import optuna
 import pytest
 import torch
+from torch import nn
 
 import hyperfront as hf
+import hyperfront.experiments.tune as tuning
 from hyperfront.baselines import Expansion, fit_stacked
-from hyperfront.errors import CheckpointError
+from hyperfront.errors import CheckpointError, HyperfrontError
 from hyperfront.experiments import Plan, Result, compare, timing
 from hyperfront.experiments.compare import _checksum, table, times_one_by_one
 from hyperfront.experiments.pruning import STARTUP, Dominated
@@ -161,6 +163,9 @@ def test_after_ctrl_c_the_same_command_ends_where_it_would_have(tmp_path):
         (["tune", "zdt2", "--out", "/dev/null/below"], "cannot write"),
         (["compare", "zdt2", "--out", "/dev/null/below"], "cannot write"),
         (["compare", "zdt2", "--methods", "nsga3,cpmtl", "--tuned", "nowhere"], "--method ls"),
+        (["compare", "zdt2", "--data-dir", "nowhere"], "has no data"),
+        (["compare", "zdt2", "--rays", "1"], "leave pmtl out"),
+        (["reproduce", "--list", "figure-99"], "unknown item of the paper 'figure-99'"),
     ],
 )
 def test_mistakes_get_an_answer(words, message, tmp_path):
@@ -336,12 +341,67 @@ def test_a_range_is_not_the_list_of_its_ends(tmp_path):
     assert "trials with other settings" in refused and "0.001..0.1" in refused
 
 
+def test_only_what_is_asked_for_has_to_be_tuned_and_readable(tmp_path):
+    words = ["tune", "vlmop2", "--method", "phn-ls", "--search", "lr=0.01", "--epochs", "1", "--out", "t"]
+    hyperfront(*words, folder=tmp_path)
+    (tmp_path / "t" / "ls.json").write_text("{")
+    words = ["compare", "vlmop2", "--seeds", "1", "--tuned", "t", "--epochs", "1", "--rays", "2"]
+    assert "not tuned" not in hyperfront(*words, "--methods", "phn-ls", "--out", "a", folder=tmp_path)
+    assert "ls.json" in hyperfront(*words, "--methods", "phn-ls,cpmtl", "--out", "b", folder=tmp_path, code=2)
+    (tmp_path / "t" / "ls.json").unlink()
+    said = hyperfront(*words, "--methods", "phn-ls,cpmtl,epo", "--out", "c", folder=tmp_path)
+    assert "settings of the preset: cpmtl, epo\n" in said
+
+
+def test_ctrl_c_that_a_data_base_swallows_ends_the_search(tmp_path, monkeypatch):
+    """Whatever is raised while it cleans up is printed and forgotten, so nothing may be raised there."""
+    real, trained = tuning._storage, []
+
+    def slow(address: str):
+        signal.raise_signal(signal.SIGINT)
+        return real(address)
+
+    monkeypatch.setattr(tuning, "_storage", slow)
+    monkeypatch.setattr(tuning, "_hypernetwork", lambda *given: trained.append(given) or 0.0)
+    plan, space = Plan("quick", Recipe(epochs=1), hf.rays(3, 2)), {"lr": [1e-3, 1e-2]}
+    with pytest.raises(KeyboardInterrupt):
+        tune(toys.vlmop2(), "phn-ls", plan, space=space, storage=f"sqlite:///{tmp_path}/trials.db")
+    assert not trained
+
+
+def test_a_search_without_a_point_below_the_reference_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(tuning.metrics, "hypervolume", lambda *given: 0.0)
+    words = ["tune", "vlmop2", "--method", "phn-ls", "--search", "lr=0.01", "--epochs", "1", "--out", "t"]
+    assert "no trial has a point below the reference point" in hyperfront(*words, folder=tmp_path)
+
+
+def test_what_no_evolution_can_search_is_refused_before_the_first_training(tmp_path):
+    data = torch.ones(8, 2), torch.ones(8, 1)
+    losses = {"a": lambda o, b: o.square().mean(), "b": lambda o, b: (o - 1).square().mean()}
+    net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Linear(3, 1))
+    problem = hf.supervised(data, data, data, losses=losses, reference=(9, 9), make_target=lambda: net)
+    plan = Plan("mine", Recipe(epochs=1, batch_size=4), hf.rays(2, m=2))
+    with pytest.raises(HyperfrontError, match="without BatchNorm"):
+        compare(problem, ["phn-ls", "nsga3"], plan, seeds=[0], folder=tmp_path / "c", progress=False)
+    assert not (tmp_path / "c").exists()
+
+
+def test_between_separate_models_there_is_no_front(tmp_path):
+    words = ["compare", "vlmop2", "--methods", "ls", "--seeds", "1", "--epochs", "1", "--rays", "3", "--out", "c"]
+    hyperfront(*words, folder=tmp_path)
+    text = hyperfront("evaluate", "c/runs/ls-0", folder=tmp_path)
+    assert text.startswith("3 separate models") and "hypervolume" in text and "learned front" not in text
+    assert len([line for line in text.splitlines() if line.startswith("0.")]) == 3
+
+
 def test_compare_says_what_was_tuned_otherwise_and_the_command_line_has_the_last_word(tmp_path):
     words = ["tune", "vlmop2", "--method", "ls", "--arguments", "variables=3", "--out", "t"]
     hyperfront(*words, "--search", "lr=0.01,0.02", "epochs=1,2", folder=tmp_path)
     words = ["compare", "vlmop2", "--methods", "ls", "--seeds", "1", "--tuned", "t", "--epochs", "3", "--out", "c"]
     text = hyperfront(*words, folder=tmp_path)
-    assert "other settings: arguments {'variables': 3}" in text and "epochs" not in text.partition("other settings")[2]
+    (said,) = (line for line in text.splitlines() if "other settings" in line)
+    assert said.endswith("arguments {'variables': 3}")
+    assert "vlmop2, preset best, 5 rays, 3 epochs, tuned; " in (tmp_path / "c" / "table.md").read_text()
     assert Result.load(tmp_path / "c" / "results" / "ls-0.json").settings["epochs"] == 3
 
 
