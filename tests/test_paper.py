@@ -115,7 +115,7 @@ def test_full_studies_follow_the_paper():
     for name, study in STUDIES.items():
         large = study.problem == "nyuv2" or study.preset.startswith("resnet18") or name in pools
         large = large or name.endswith(("-rate-phn", "-rate-others", "-40-rate"))
-        assert study.seeds == (1 if large or name == "fonseca-evolution" else 3), name
+        assert study.seeds == (1 if large or name.endswith("-evolution") else 3), name
     assert STUDIES["fonseca-evolution"].budget.generations == 100_000
     names = ("multi-mnist-5", "adult-10", "nyuv2-5", "sarcos-paper-20")
     assert [STUDIES[name].rays for name in names] == [5, 10, 5, 20]
@@ -266,21 +266,26 @@ def test_the_report_uses_result_files_that_are_there_and_lists_what_is_missing()
 def test_what_is_missing_of_an_item_is_named(tmp_path):
     """Seeds, and looks at the rays of the baselines; results with other settings are none."""
     full = tmp_path / "full"
-    for part in ("tuned", *(f"studies/{name}" for name in ("adult-10", "adult-phn"))):
+    rates = ("adult-rate-0.001", "adult-rate-0.0005", "adult-rate-0.0001")
+    for part in ("tuned", *(f"studies/{name}" for name in ("adult-10", "adult-phn", *rates))):
         shutil.copytree(RESULTS / "full" / part, full / part)
     (full / "studies" / "adult-10" / "results" / "pmtl-2.json").unlink()
     (full / "studies" / "adult-phn" / "looks" / "phn-ls-1-at-10-rays.json").unlink()
     (full / "studies" / "adult-10" / "times" / "epo.json").unlink()
+    (full / "studies" / "adult-10" / "looks" / "nsga3-1-population.json").unlink()
+    (full / "studies" / "adult-rate-0.0005" / "results" / "ls-2.json").unlink()
     strange = full / "studies" / "adult-10" / "results" / "ls-0.json"
     found = Result.load(strange)
     replace(found, settings={**found.settings, "lr": 0.7}).save(strange)
     (section,) = (each for each in collect(tmp_path) if each.name == "table-2")
     assert section.state == "partial"
     assert [text for text in section.finding.missing if text.startswith("Adult")] == [
+        "Adult: ls with another learning rate, 1 of 3 seeds",
         "Adult: ls, 1 of 3 seeds",
         "Adult: pmtl, 1 of 3 seeds",
         "Adult: phn-ls at the rays of the baselines",
         "Adult: epo, its time",
+        "Adult: nsga3, its population",
     ]
 
 
