@@ -11,7 +11,8 @@ from hyperfront.experiments.result import Result
 from hyperfront.experiments.table import spread
 from hyperfront.paper.drawing import NAME_OF
 from hyperfront.paper.finding import Finding, Table, missing_seeds
-from hyperfront.paper.looks import same_rays
+from hyperfront.paper.looks import population, same_rays
+from hyperfront.paper.remarks import kept_points
 from hyperfront.paper.studies import MNIST, PHN, SEPARATE
 from hyperfront.paper.workshop import Workshop
 
@@ -30,6 +31,8 @@ def effects(workshop: Workshop) -> Finding:
             if results:
                 counts = str(len(results[0].rays) or "-"), str(len(results))
                 rows.append((name, problem, choice, *counts, *_quality(results)))
+                if method in EVOLUTIONARY:
+                    rows += _population(workshop, study, rows[-1], results)
             finding.environments.extend(dict(result.environment) for result in results)
     images = workshop.results("multi-fashion-mnist-phn", ["phn-epo"])
     if images:
@@ -145,6 +148,18 @@ def _in_words(rows: Sequence[tuple[str, ...]]) -> dict[str, str]:
 def _quality(results: Sequence[Result]) -> tuple[str, str]:
     tests = [result.fronts["test"] for result in results]
     return spread([test["hypervolume"] for test in tests]), spread([test["uniformity"] for test in tests])
+
+
+def _population(
+    workshop: Workshop, study: str, row: tuple[str, ...], results: Sequence[Result]
+) -> list[tuple[str, ...]]:
+    """A row for all individuals that validation data would keep, where those of all seeds were looked at."""
+    fronts = [population(workshop, study, result.method, result.seed) for result in results]
+    points = [kept_points(front) for front in fronts if front]
+    volumes = [metrics.hypervolume(each, tuple(result.reference)) for each, result in zip(points, results)]
+    name, problem, choice, *_ = row
+    cells = "-", str(len(volumes)), spread(volumes), "-"
+    return [(name, problem, f"{choice}, all that validation keeps", *cells)] if len(points) == len(fronts) else []
 
 
 def _bases(results: Sequence[Result]) -> list[tuple[str, ...]]:
