@@ -174,7 +174,7 @@ def test_of_three_learning_rates_the_best_on_validation_data_counts(best):
 def test_on_sarcos_each_baseline_has_a_verdict_of_its_own():
     others = [measured("ls", 0.8, 0.8), measured("epo", 0.6, 0.6), replace(measured("epo", 0.65, 0.65), rate="another")]
     others[-1].results[0].settings["lr"] = 0.5
-    found = comparisons.claims(replace(SIDE, problem="sarcos"), [*others, measured("phn-epo", 0.7, 0.7)])
+    found = comparisons.claims(replace(SIDE, each_apart=True), [*others, measured("phn-epo", 0.7, 0.7)])
     about = {claim.text.split("above ")[1]: claim for claim in found}
     assert [claim.verdict for claim in found] == ["no", "no", "yes"]
     assert "0.650" in about["EPO with one model per ray, on the same rays"].numbers

@@ -25,7 +25,8 @@ from hyperfront.errors import CheckpointError, HyperfrontError
 from hyperfront.experiments import Plan, Result, compare, timing
 from hyperfront.experiments.compare import _checksum, table, times_one_by_one
 from hyperfront.experiments.pruning import STARTUP, Dominated
-from hyperfront.experiments.tune import Tuned, _suggest, check_search, most_uniform, tune
+from hyperfront.experiments.search import check_search, suggest
+from hyperfront.experiments.tune import Tuned, most_uniform, tune
 from hyperfront.paper import Workshop
 from hyperfront.problems import build, toys
 from hyperfront.problems.recipe import Recipe
@@ -585,7 +586,7 @@ def test_a_range_is_one_of_whole_numbers_if_both_its_ends_are():
             return "real"
 
     space = {"lr": (1e-3, 1), "hidden": (10, 100), "alpha": (1, 2.5)}
-    assert _suggest(Asked(), space) == {"lr": "real", "hidden": "whole", "alpha": "real"}
+    assert suggest(Asked(), space) == {"lr": "real", "hidden": "whole", "alpha": "real"}
 
 
 def test_no_hypernetwork_is_pruned_in_the_first_third_of_its_epochs(monkeypatch, tmp_path):

@@ -26,7 +26,7 @@ from hyperfront.cli.arguments import (
 from hyperfront.cli.output import console, counted
 from hyperfront.errors import HyperfrontError
 from hyperfront.experiments.methods import Plan, family
-from hyperfront.experiments.tune import LEARNING_RATE, check_search
+from hyperfront.experiments.search import LEARNING_RATE, check_search
 from hyperfront.experiments.tune import tune as run_trials
 from hyperfront.preferences import rays as laid_out
 from hyperfront.problems import PROBLEMS, build, entry, recipe

@@ -13,18 +13,18 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from hyperfront import checkpoint, metrics
 from hyperfront.baselines import fit_stacked, with_references
-from hyperfront.errors import CheckpointError, HyperfrontError, LossError, ProblemError, unknown_name
-from hyperfront.experiments.methods import Plan, check_method, family, fit_hypernetwork, with_settings
+from hyperfront.errors import CheckpointError, HyperfrontError, LossError
+from hyperfront.experiments.methods import Plan, family, fit_hypernetwork, with_settings
 from hyperfront.experiments.pruning import STARTUP, WARMUP, BelowMedian, Dominated, load_optuna
+from hyperfront.experiments.search import LEARNING_RATE, Space, check_search, sampler, suggest
 from hyperfront.preferences import rays as laid_out
 from hyperfront.problem import Problem
 from hyperfront.problems.recipe import Recipe
@@ -36,16 +36,6 @@ from hyperfront.training.record import describe, refuse_difference
 FORMAT = "hyperfront-tuned"
 HEARTBEAT = 60
 """Seconds between signs of life of a trial; one that has died is tried again."""
-
-Space = Mapping[str, Sequence[Any]]
-"""Settings by name: a tuple (low, high), searched on a logarithmic scale, or a list of values."""
-LEARNING_RATE: Space = {"lr": (1e-4, 1e-2)}
-TRIALS = 20
-"""Of a search that is not a grid."""
-NOT_SEARCHED = {"align", "arguments", "evaluation_rays", "model", "separate", "validate_every"}
-"""Fields of a recipe that say what is trained on what, or how it is looked at."""
-OF_MANY_RAYS = {"alpha", "rays_per_step"}
-"""Fields of a recipe that mean nothing to one model per ray."""
 
 
 @dataclass(frozen=True)
@@ -92,35 +82,21 @@ def tune(
     notify: Callable[[Any, Any], None] = lambda study, trial: None,
 ) -> Tuned:
     """Run trials until the study in ``storage`` has ``trials`` that ended, and return the best. Without a number, as
-    many as a grid has, or :data:`TRIALS`.
+    many as a grid has, or :data:`hyperfront.experiments.search.TRIALS`.
 
     ``callbacks`` are those of every training run; ``notify(study, trial)`` is called after each trial.
     """
     optuna, trials = load_optuna(), check_search(problem, method, plan, space=space, trials=trials, seed=seed)
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # its own log lines repeat what ``notify`` is told
-    many = family(method) == "per-ray"
-    warmup = math.ceil(WARMUP * plan.recipe_of(method).epochs)
     with ctrl_c() as stop:  # a data base swallows what is raised while it cleans up: looked at between trials
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            kept = _storage(storage)
-            study = optuna.create_study(
-                study_name="-".join([problem.name, plan.preset, method]),
-                storage=kept,
-                sampler=_sampler(space, seed),
-                pruner=optuna.pruners.MedianPruner(STARTUP, warmup + 1),  # it counts from 0, and epochs are from 1
-                directions=["minimize"] * problem.m if many else ["maximize"],
-                load_if_exists=True,
-            )
-        search = {name: "{}..{}".format(*v) if isinstance(v, tuple) else v for name, v in space.items()}
-        _check_study(study, plan.settings(method) | {"seed": seed, "search": describe(search)})
-        trial_of = _one_ray if many else _hypernetwork
+        study = _study(problem, method, plan, space, storage, seed)
 
         def objective(trial: Any) -> Any:
-            recipe = with_settings(plan.recipe_of(method), _suggest(trial, space))
+            recipe = with_settings(plan.recipe_of(method), suggest(trial, space))
             try:
                 if stop.made:
                     raise KeyboardInterrupt
+                trial_of = _one_ray if family(method) == "per-ray" else _hypernetwork
                 return trial_of(trial, method, plan, problem, recipe, seed, callbacks)
             except LossError as error:  # a learning rate that is too high, for instance
                 trial.set_user_attr("failed", error.what)
@@ -138,45 +114,22 @@ def tune(
     return _chosen(study, problem, plan, method)
 
 
-def check_search(problem: Problem, method: str, plan: Plan, *, space: Space, trials: int | None, seed: int) -> int:
-    """An error for a search that cannot be, or how many trials it has."""
-    kind = family(check_method(method))
-    if kind not in ("phn", "per-ray"):
-        raise HyperfrontError(
-            f"{method} has no settings to tune",
-            expected="phn-SOLVER or SOLVER, such as phn-epo or ls",
-            fix="tune ls, with whose models cpmtl begins" if method == "cpmtl" else None,
+def _study(problem: Problem, method: str, plan: Plan, space: Space, storage: str, seed: int) -> Any:
+    """The study in the data base, which may have trials already, of the same settings."""
+    optuna, warmup = load_optuna(), math.ceil(WARMUP * plan.recipe_of(method).epochs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        study = optuna.create_study(
+            study_name="-".join([problem.name, plan.preset, method]),
+            storage=_storage(storage),
+            sampler=sampler(space, seed),
+            pruner=optuna.pruners.MedianPruner(STARTUP, warmup + 1),  # which it counts from 0, and epochs are from 1
+            directions=["minimize"] * problem.m if family(method) == "per-ray" else ["maximize"],
+            load_if_exists=True,
         )
-    if not 0 <= seed < 2**32:
-        raise HyperfrontError("no such seed", got=seed, expected="0 to 2**32 - 1")
-    settings = {item.name for item in fields(Recipe)}
-    useless = NOT_SEARCHED | (OF_MANY_RAYS if kind == "per-ray" else set())
-    known = sorted(settings - useless)
-    for name in space:
-        if name in useless:
-            raise HyperfrontError(f"a search for {name} tells nothing about {method}", expected=", ".join(known))
-        if name not in settings and kind == "per-ray":  # else an option of the hypernetwork
-            raise unknown_name(f"setting of {method}", name, known)
-    for name, values in space.items():
-        if isinstance(getattr(plan.recipe, name, None), int | float) and any(isinstance(each, str) for each in values):
-            raise HyperfrontError(f"{name} is a number", got=", ".join(map(str, values)), expected="numbers")
-        if any(values.count(each) > 1 for each in values):
-            raise HyperfrontError("a value is there twice", got=f"{name} = {', '.join(map(str, values))}")
-        for each in values:
-            replace(plan, tuned={method: {name: each}}).check(method)
-            if name not in settings:  # with the first of the others; or its error
-                others = {other: first for other, (first, *_) in space.items() if other not in settings}
-                problem.model(**{**plan.recipe.model, **others, name: each})
-    plan.check(method)
-    if problem.reference is None:
-        raise ProblemError("tuning measures hypervolumes, which need a reference point")
-    if _is_grid(space):
-        whole = math.prod(map(len, space.values()))
-        trials = whole if trials is None else min(trials, whole)
-    trials = TRIALS if trials is None else trials
-    if trials < 1:
-        raise HyperfrontError("nothing to try", got=f"{trials} trials", expected="one at least")
-    return trials
+    search = {name: "{}..{}".format(*v) if isinstance(v, tuple) else v for name, v in space.items()}
+    _check_study(study, plan.settings(method) | {"seed": seed, "search": describe(search)})
+    return study
 
 
 def _storage(address: str) -> Any:
@@ -268,43 +221,3 @@ def most_uniform(trials: Sequence[Any]) -> Any:
     losses = torch.tensor([trial.user_attrs["losses"][0] for trial in trials], dtype=torch.float64)
     good = [trial for trial, keep in zip(trials, metrics.nondominated(losses).tolist()) if keep]
     return max(good, key=lambda trial: trial.user_attrs["uniformity"])
-
-
-def _suggest(trial: Any, space: Space) -> dict[str, Any]:
-    def one(name: str, values: Sequence[Any]) -> Any:
-        if isinstance(values, tuple):
-            whole = all(isinstance(value, int) for value in values)
-            return (trial.suggest_int if whole else trial.suggest_float)(name, *values, log=True)
-        return trial.suggest_categorical(name, values)
-
-    return {name: one(name, values) for name, values in space.items()}
-
-
-def _is_grid(space: Space) -> bool:
-    return all(isinstance(values, list) for values in space.values())
-
-
-def _sampler(space: Space, seed: int) -> Any:
-    """The whole grid where there are only lists, else a tree of Parzen estimators."""
-    samplers = load_optuna().samplers
-    if _is_grid(space):
-        return samplers.GridSampler(dict(space), seed=seed)
-
-    class ByNumber(samplers.BaseSampler):
-        """Random numbers from ``(seed, number of the trial)``: a study that goes on, and machines that begin at the
-        same time, draw other settings."""
-
-        def before_trial(self, study: Any, trial: Any) -> None:
-            number = np.random.SeedSequence([seed, trial.number]).generate_state(1)[0]
-            self.own = samplers.TPESampler(seed=int(number))
-
-        def infer_relative_search_space(self, *given: Any) -> Any:
-            return self.own.infer_relative_search_space(*given)
-
-        def sample_relative(self, *given: Any) -> Any:
-            return self.own.sample_relative(*given)
-
-        def sample_independent(self, *given: Any) -> Any:
-            return self.own.sample_independent(*given)
-
-    return ByNumber()

@@ -156,7 +156,7 @@ def claims(side: Side, methods: Sequence[Measured]) -> list[Claim]:
         best = max(baselines, key=lambda each: fmean(each.volumes))
         text = f"{side.title}: {NAME_OF[ours.method]} above every baseline in hypervolume on the same rays"
         found.append(above(text, ours.volumes, best.volumes, best.name, kind=ABOVE))
-        for solver in SEPARATE if side.problem == "sarcos" else ():
+        for solver in SEPARATE if side.each_apart else ():
             theirs = [each for each in baselines if each.method == solver]
             if not theirs:
                 continue

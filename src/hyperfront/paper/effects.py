@@ -155,11 +155,12 @@ def _population(
 ) -> list[tuple[str, ...]]:
     """A row for all individuals that validation data would keep, where those of all seeds were looked at."""
     fronts = [population(workshop, study, result.method, result.seed) for result in results]
-    points = [kept_points(front) for front in fronts if front]
-    volumes = [metrics.hypervolume(each, tuple(result.reference)) for each, result in zip(points, results)]
+    if not all(fronts):
+        return []
+    volumes = [kept_points(results[0].reference, front)[0] for front in fronts if front]
     name, problem, choice, *_ = row
     cells = "-", str(len(volumes)), spread(volumes), "-"
-    return [(name, problem, f"{choice}, all that validation keeps", *cells)] if len(points) == len(fronts) else []
+    return [(name, problem, f"{choice}, all that validation keeps", *cells)]
 
 
 def _bases(results: Sequence[Result]) -> list[tuple[str, ...]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from hyperfront.errors import unknown_name
@@ -58,18 +58,21 @@ SCENES = (
     Side("NYUv2, 144 x 192", "nyuv2", "nyuv2-phn", "nyuv2-5", 5),
     Side("NYUv2, 288 x 384, hypernetworks only", "nyuv2", "nyuv2-288x384-phn", None, 5),
 )
-MOTION = (
-    Side("SARCOS, the paper's split", "sarcos", "sarcos-paper-phn", "sarcos-paper-20", 20, ("sarcos-paper-rate",)),
-    Side(
-        "SARCOS, split by blocks",
-        "sarcos",
-        "sarcos-blocks-phn",
-        "sarcos-blocks-20",
-        20,
-        ("sarcos-blocks-rate",),
-        as_paper=False,
-    ),
-    Side("SARCOS, split by blocks, preset best", "sarcos", "sarcos-best-phn", "sarcos-best-20", 20, as_paper=False),
+MOTION = tuple(
+    replace(side, each_apart=True)
+    for side in (
+        Side("SARCOS, the paper's split", "sarcos", "sarcos-paper-phn", "sarcos-paper-20", 20, ("sarcos-paper-rate",)),
+        Side(
+            "SARCOS, split by blocks",
+            "sarcos",
+            "sarcos-blocks-phn",
+            "sarcos-blocks-20",
+            20,
+            ("sarcos-blocks-rate",),
+            as_paper=False,
+        ),
+        Side("SARCOS, split by blocks, preset best", "sarcos", "sarcos-best-phn", "sarcos-best-20", 20, as_paper=False),
+    )
 )
 SAME = (*IMAGES, *FAIRNESS, SCENES[0], MOTION[0])
 TOY_1 = (

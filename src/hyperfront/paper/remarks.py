@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from hyperfront import metrics
 from hyperfront.baselines import Budget
@@ -58,14 +57,14 @@ def begun_anew(title: str, separate: Sequence[Result], expanded: Sequence[Result
 
 def kept(title: str, reference: Sequence[float], fronts: Sequence[Mapping[str, Any]]) -> str:
     """What those points have on the test data that one would keep by the validation data, of every seed."""
-    points = [kept_points(front) for front in fronts]
-    volumes, counts = [metrics.hypervolume(each, tuple(reference)) for each in points], [*map(len, points)]
+    volumes, counts = zip(*(kept_points(reference, front) for front in fronts))
     some = f"{min(counts)} to {max(counts)}" if len({*counts}) > 1 else f"{counts[0]}"
     return f"{title}: the {some} points that no other dominates on validation data have {spread(volumes)}."
 
 
-def kept_points(front: Mapping[str, Any]) -> Tensor:
-    """The test losses of points that no other dominates on validation data; ``front`` has those of all points on
-    ``val`` and ``test``."""
+def kept_points(reference: Sequence[float], front: Mapping[str, Any]) -> tuple[float, int]:
+    """The hypervolume on the test data of points that no other dominates on validation data, and their number;
+    ``front`` has the losses of all points on ``val`` and ``test``."""
     val, test = (torch.tensor(front[split], dtype=torch.float64) for split in ("val", "test"))
-    return test[metrics.nondominated(val)]
+    points = test[metrics.nondominated(val)]
+    return metrics.hypervolume(points, tuple(reference)), len(points)

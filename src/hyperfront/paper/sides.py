@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
@@ -28,6 +28,8 @@ class Side:
     """Studies with another learning rate."""
     as_paper: bool = True
     """Whether the paper's numbers are of such data and settings."""
+    each_apart: bool = False
+    """Whether hypernetworks are also judged against LS and EPO, each on its own."""
 
     def results(self, workshop: Workshop) -> list[Result]:
         """Of the baselines, then of the hypernetworks."""
@@ -103,20 +105,17 @@ def better_rates(workshop: Workshop, side: Side, methods: Mapping[str, Measured]
         if not groups or not seeds:
             continue
         groups = {side.study_of(method): first.results, **groups}
-        volumes = {name: _mean([r for r in group if r.seed in seeds], "val") for name, group in groups.items()}
+        volumes = {
+            name: fmean(result.fronts["val"]["hypervolume"] for result in group if result.seed in seeds)
+            for name, group in groups.items()
+        }
         count = len({group[0].settings["lr"] for group in groups.values()})
         rate = "better of two rates" if count == 2 else f"best of {count} rates"
-        # of equals the last one, which is another
-        best = max(reversed(volumes), key=lambda name: volumes[name])
-        if len({*volumes.values()}) == 1:
-            rate = "another rate"
+        rate = "another rate" if len({*volumes.values()}) == 1 else rate
+        best = max(reversed(volumes), key=lambda name: volumes[name])  # of equals the last one, which is another
         if method not in PHN:
             found.append(Measured(method, groups[best], [], {}, rate))
         elif volumes[best] > volumes[side.phn]:
             same = same_rays(workshop, best, groups[best], side.few(workshop))
             found.append(Measured(method, groups[best], same, first.times, rate))
     return found
-
-
-def _mean(results: Sequence[Result], split: str) -> float:
-    return fmean(result.fronts[split]["hypervolume"] for result in results)
