@@ -10,10 +10,10 @@ import warnings
 import torch
 
 import hyperfront as hf
-from hyperfront.baselines import fit_stacked, with_references
+from hyperfront.comparison.baselines import fit_stacked, with_references
 from hyperfront.problem import Problem
-from hyperfront.problems import build, recipe
-from hyperfront.problems.recipe import Recipe
+from hyperfront.problem.recipe import Recipe
+from hyperfront.problem.registry import build, recipe
 from hyperfront.solvers import Solver
 from stopwatch.cases import make_case
 

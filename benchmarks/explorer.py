@@ -18,9 +18,9 @@ from urllib.parse import urlparse
 import torch
 
 import hyperfront as hf
-from hyperfront.explorer.exploration import Exploration
-from hyperfront.explorer.session import Session
-from hyperfront.problems.lenet import LeNet
+from hyperfront.apps.explorer.exploration import Exploration
+from hyperfront.apps.explorer.session import Session
+from hyperfront.zoo.lenet import LeNet
 
 BAR = 0.050
 
@@ -43,7 +43,7 @@ def exploration(rows: int) -> Exploration:
         make_target=LeNet,
     )
     torch.manual_seed(0)
-    session = Session(problem.model(hidden=128, initialisation="plain"), problem)
+    session = Session(problem.model(hidden=128, initialization="plain"), problem)
     return Exploration(session, name="benchmark", python="", baselines=[])
 
 

@@ -23,11 +23,11 @@ from typing import Any
 import torch
 
 import hyperfront as hf
-from hyperfront import export, metrics
-from hyperfront.batches import map_tensors, tensors
-from hyperfront.export import agreement, files
-from hyperfront.problems import build, recipe
-from hyperfront.runs import RunFolder, recorded_problem
+from hyperfront import export, indicators
+from hyperfront.export import agreement, formats
+from hyperfront.problem.registry import build, recipe
+from hyperfront.storage.batches import map_tensors, tensors
+from hyperfront.training.runs import RunFolder, recorded_problem
 
 # target: problem, preset, and what is changed to make it short
 TRAININGS: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
@@ -85,7 +85,7 @@ def measure(folder: Path, out: Path, rows: int, rays: int) -> str:
     model = hf.load(folder)
     problem = recorded_problem(model.record, most=model.target.n)
     graph = export.graph(model, problem)
-    file = files.write_onnx(graph, out / "front.onnx")
+    file = formats.write_onnx(graph, out / "front.onnx")
     run = agreement.runner(graph, file)
     exact = copy.deepcopy(model).double()
     x = problem.inputs(next(iter(problem.val.source.batches(rows, torch.device("cpu")))))
@@ -99,10 +99,10 @@ def measure(folder: Path, out: Path, rows: int, rays: int) -> str:
         onnx.add(ours, run(dict(zip(graph.inputs, [ray.float(), *tensors(x)]))))
         rounding.add(ours, reference)
     small = export.int8(model)
-    small_file = files.write_onnx(export.graph(small, problem), out / "small.onnx")
+    small_file = formats.write_onnx(export.graph(small, problem), out / "small.onnx")
     front = hf.Front.load(RunFolder(folder).front)
     after = hf.evaluate(small, problem.val, front.rays)
-    before, volume = (metrics.hypervolume(f.losses, front.reference) for f in (front, after))
+    before, volume = (indicators.hypervolume(f.losses, front.reference) for f in (front, after))
     sizes = [f"{path.stat().st_size / 1e6:.2f}" for path in (file, small_file)]
     lost = f"{before - volume:.1e} ({(before - volume) / before:.3%})" if before else "-"
     change = f"{(after.losses - front.losses).abs().max():.1e}"

@@ -18,8 +18,8 @@ import time
 from pathlib import Path
 
 import hyperfront as hf
-from hyperfront import metrics
-from hyperfront.problems import PROBLEMS, build
+from hyperfront import indicators
+from hyperfront.problem.registry import build, problems
 
 # problem: (largest distance, least uniformity) to be reached
 BARS = {
@@ -33,7 +33,7 @@ BARS = {
 
 def train(problem: str, seed: int, folder: Path) -> tuple[hf.Front, float]:
     out = folder / f"{problem}-{seed}"
-    code = "from hyperfront.cli import main; main()"
+    code = "from hyperfront.apps.cli import main; main()"
     start = time.perf_counter()
     command = [sys.executable, "-c", code, "train", problem, "--seed", str(seed), "--out", str(out)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=os.environ)
@@ -43,7 +43,7 @@ def train(problem: str, seed: int, folder: Path) -> tuple[hf.Front, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--problems", nargs="+", default=list(PROBLEMS))
+    parser.add_argument("--problems", nargs="+", default=list(problems()))
     options = parser.parse_args()
     print(f"{options.seeds} seeds, the worst counts; uniformity with natural logarithm")
     header = f"{'problem':<10}{'rays':>5}{'distance':>10}{'bar':>9}{'uniformity':>12}{'bar':>7}{'hypervolume':>13}"
@@ -53,7 +53,7 @@ def main() -> None:
             problem = build(name)
             results = [train(name, seed, Path(folder)) for seed in range(options.seeds)]
             distance = max(float(problem.truth.distance(front.losses).max()) for front, _ in results)
-            least = min(float(metrics.uniformity(front.losses, front.rays).min()) for front, _ in results)
+            least = min(float(indicators.uniformity(front.losses, front.rays).min()) for front, _ in results)
             volume = min(front.hypervolume() for front, _ in results)
             seconds = max(seconds for _, seconds in results)
             bars = [f"{bar:g}" for bar in BARS.get(name, ())] or ["-", "-"]

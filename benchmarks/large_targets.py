@@ -74,7 +74,7 @@ def measure(make: Callable[[], Callable[[], None]], device: str, steps: int) -> 
     """Milliseconds of each step, and the peak memory in GiB, from parameters to activations."""
     torch.manual_seed(0)
     step, times = make(), []
-    for index in range(steps + 3):  # the first three warm up and allocate the optimiser's state
+    for index in range(steps + 3):  # the first three warm up and allocate the optimizer's state
         if device == "cuda":
             torch.cuda.reset_peak_memory_stats()
             torch.cuda.synchronize()

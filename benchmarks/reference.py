@@ -76,7 +76,7 @@ def epo_weights(losses: np.ndarray, ray: np.ndarray, gram: np.ndarray) -> np.nda
     """The weights of EPO (Mahapatra & Rajan, 2020) for losses ``[m]``, a ray ``[m]`` and ``gram [m, m]``.
 
     With ``p = r l / sum r l``, non-uniformity ``mu = sum p ln(m p)``, ``a = r (ln(m p) - mu)`` and ``q = C a``,
-    maximise
+    maximize
 
         q . beta         with  C beta >= 0 for the largest r l,  >= q where q <= 0       if mu is large (balance)
         sum of C beta    with  C beta >= 0  and  q . beta >= min(max q, 0)               otherwise (descent)

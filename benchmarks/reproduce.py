@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from hyperfront.errors import HyperfrontError
-from hyperfront.paper import ITEMS, Workshop, reproduce
+from reproduction import ITEMS, Workshop, reproduce
 
 BAR = 10.0
 

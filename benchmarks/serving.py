@@ -54,12 +54,12 @@ def run_server(kind: str, port: int) -> None:
     import uvicorn
 
     import hyperfront as hf
-    from hyperfront.problems.lenet import LeNet
-    from hyperfront.serve import logs
-    from hyperfront.serve.app import create_app
-    from hyperfront.serve.service import serve_model
-    from hyperfront.serve.settings import Limits, Settings
-    from hyperfront.serve.tensors import TensorSpec
+    from hyperfront.apps.serve import logs
+    from hyperfront.apps.serve.app import create_app
+    from hyperfront.apps.serve.service import serve_model
+    from hyperfront.apps.serve.settings import Limits, Settings
+    from hyperfront.apps.serve.tensors import TensorSpec
+    from hyperfront.zoo.lenet import LeNet
 
     torch.set_num_threads(1)
     torch.manual_seed(0)

@@ -9,7 +9,7 @@ rays chosen, by the hypervolume of seed 0, from the grid below.
   the direction convention the one parallel to the ray. LS and MGDA promise no place and are compared with the former.
 - whole: hypervolume of the learned front at about 500 rays, as a share of that of the whole true front, which is exact.
 - kept: mean uniformity (natural logarithm), or for solvers of the direction convention the mean angle in degrees.
-- ms: milliseconds per training step with its optimiser, the least of several rounds that the solvers take in turns.
+- ms: milliseconds per training step with its optimizer, the least of several rounds that the solvers take in turns.
 
     python benchmarks/solvers.py --steps 1500 --seeds 3 --jobs 2
 """
@@ -31,8 +31,8 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 import hyperfront as hf
-from hyperfront import metrics
-from hyperfront.problems import build, recipe
+from hyperfront import indicators
+from hyperfront.problem.registry import build, recipe
 
 PROBLEMS = {
     "fonseca": ("fonseca", {}),
@@ -99,12 +99,12 @@ def run(task: Task) -> Result:
     )
     front = trained.front
     direction = solver.convention == "direction"
-    truth = metrics.hypervolume(true_points(problem, front.rays, direction), problem.reference)
+    truth = indicators.hypervolume(true_points(problem, front.rays, direction), problem.reference)
     dense = front.evaluator(dense_rays(problem.m))
-    measure = metrics.cross_angle if direction else metrics.uniformity
+    measure = indicators.cross_angle if direction else indicators.uniformity
     return Result(
-        volume=metrics.hypervolume(front.losses, problem.reference) / truth,
-        whole=metrics.hypervolume(dense.losses, problem.reference) / problem.truth.hypervolume,
+        volume=indicators.hypervolume(front.losses, problem.reference) / truth,
+        whole=indicators.hypervolume(dense.losses, problem.reference) / problem.truth.hypervolume,
         kept=float(measure(front.losses, front.rays).mean()),
         distance=float(problem.truth.distance(front.losses).max()),
     )
@@ -209,7 +209,7 @@ def truth_row(problem_name: str) -> None:
     name, arguments = PROBLEMS[problem_name]
     problem = build(name, **arguments)
     shares = [
-        metrics.hypervolume(true_points(problem, dense_rays(problem.m), direction), problem.reference)
+        indicators.hypervolume(true_points(problem, dense_rays(problem.m), direction), problem.reference)
         / problem.truth.hypervolume
         for direction in (False, True)
     ]

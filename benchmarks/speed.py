@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import torch
 
 import hyperfront as hf
-from hyperfront.training.record import environment
+from hyperfront.storage.provenance import environment
 from stopwatch import growth, runs
 from stopwatch.bound import Work, front_work, single_work
 from stopwatch.cases import RANDOM, Case, make_case

@@ -7,7 +7,7 @@ import sys
 
 def main() -> None:
     try:
-        from hyperfront.cli import main as command
+        from hyperfront.apps.cli import main as command
     except KeyboardInterrupt:
         print("hyperfront: stopped", file=sys.stderr)  # noqa: T201
         sys.exit(130)

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 import hyperfront as hf
-from hyperfront.problems import build
+from hyperfront.problem.registry import build
 
 NAMES = ("left", "right", "cost", "risk", "heat", "noise", "weight")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from hyperfront.data import people
-from hyperfront.data.people import DataSet
-from hyperfront.data.tables import Schema
+from hyperfront.zoo.data import people
+from hyperfront.zoo.data.people import DataSet
+from hyperfront.zoo.data.tables import Schema
 
 
 def table(schema: Schema, rows: int, seed: int = 0) -> list[list[str]]:

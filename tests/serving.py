@@ -14,11 +14,11 @@ import torch
 import uvicorn
 
 import hyperfront as hf
-from hyperfront.problems.lenet import LeNet
-from hyperfront.serve.app import create_app
-from hyperfront.serve.service import Service, serve_model
-from hyperfront.serve.settings import Settings
-from hyperfront.serve.tensors import TensorSpec
+from hyperfront.apps.serve.app import create_app
+from hyperfront.apps.serve.service import Service, serve_model
+from hyperfront.apps.serve.settings import Settings
+from hyperfront.apps.serve.tensors import TensorSpec
+from hyperfront.zoo.lenet import LeNet
 
 
 def lenet() -> hf.ParetoModel:

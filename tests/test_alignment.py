@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, nn
 
 import hyperfront as hf
-from hyperfront import checkpoint, export
+from hyperfront import export
 from hyperfront.errors import CheckpointError, HyperfrontError
+from hyperfront.storage import checkpoint
 from hyperfront.training.step import Step
 
 

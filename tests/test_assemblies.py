@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 import hyperfront as hf
-from hyperfront.assemblies import Film, LowRank
-from hyperfront.batches import map_tensors, tensors
 from hyperfront.errors import HyperfrontError, TargetError
-from hyperfront.target import Target
+from hyperfront.model.assemblies import Film, LowRank
+from hyperfront.model.target import Target
+from hyperfront.storage.batches import map_tensors, tensors
 from hyperfront.training.step import Step
 from tests.modules import CASES, Adapted, ConvNet, TiedTransformer, TwoInputs, ViT, mlp
 
@@ -239,7 +239,7 @@ class TestFilm:
         expected = scale * layer(x) + sum(shift)
         torch.testing.assert_close(target.call(theta, theta.new_zeros(0), x), expected, atol=1e-5, rtol=1e-4)
 
-    def test_normalisation_layers_come_first(self):
+    def test_normalization_layers_come_first(self):
         made = hf.wrap(ConvNet(), ["a", "b"], hypernet="film").target.assembly.names
         assert made == ("norm1.weight", "norm1.bias", "norm2.weight", "norm2.bias")
         chosen = hf.wrap(ConvNet(), ["a", "b"], hypernet="film", generate=["conv*", "head*"]).target.assembly.names

@@ -13,8 +13,8 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import hyperfront as hf
-from hyperfront import batches, metrics, preferences
-from hyperfront.baselines import (
+from hyperfront import indicators, preferences
+from hyperfront.comparison.baselines import (
     Budget,
     Expansion,
     along_rays,
@@ -28,15 +28,16 @@ from hyperfront.baselines import (
     separate_models,
     starts,
 )
-from hyperfront.baselines.cpmtl import Curvature
+from hyperfront.comparison.baselines.cpmtl import Curvature
 from hyperfront.errors import CheckpointError, HyperfrontError
-from hyperfront.hypernets import SeparateHypernet
-from hyperfront.problems import toys
-from hyperfront.problems.lenet import LeNet
-from hyperfront.problems.recipe import Recipe
-from hyperfront.solvers.minnorm import active_set
-from hyperfront.solvers.planar import shortest_in_plane
-from hyperfront.sources import NoData
+from hyperfront.model.hypernets import SeparateHypernet
+from hyperfront.problem.recipe import Recipe
+from hyperfront.problem.sources import NoData
+from hyperfront.solvers.linalg.minnorm import active_set
+from hyperfront.solvers.linalg.planar import shortest_in_plane
+from hyperfront.storage import batches
+from hyperfront.zoo import toys
+from hyperfront.zoo.lenet import LeNet
 
 RAYS = hf.rays(5, m=2)
 SHORT = Recipe(epochs=3, lr=1e-2, batch_size=16)
@@ -190,18 +191,18 @@ def test_every_model_ends_on_the_front(fonseca, name):
     assert problem.truth.distance(runs[name].front.losses).max() < 1e-4
 
 
-def test_on_a_concave_front_linear_scalarisation_ends_at_the_extremes(fonseca):
+def test_on_a_concave_front_linear_scalarization_ends_at_the_extremes(fonseca):
     assert fonseca[1]["LS"].front.losses.amin(1).max() < 0.05
 
 
 def test_epo_ends_on_the_rays(fonseca):
     front = fonseca[1]["EPO"].front
-    assert metrics.uniformity(front.losses, front.rays).min() > 0.9999
+    assert indicators.uniformity(front.losses, front.rays).min() > 0.9999
 
 
 def test_pmtl_ends_in_the_cones_of_the_rays_but_not_on_them(fonseca):
     front = fonseca[1]["PMTL"].front
-    angles = torch.stack([metrics.cross_angle(front.losses, ray.expand(5, 2)) for ray in front.rays])
+    angles = torch.stack([indicators.cross_angle(front.losses, ray.expand(5, 2)) for ray in front.rays])
     assert (angles.argmin(0) == torch.arange(5)).all()
     assert angles.diagonal().max() > 1
     torch.testing.assert_close(
@@ -212,12 +213,12 @@ def test_pmtl_ends_in_the_cones_of_the_rays_but_not_on_them(fonseca):
 def test_mgda_ends_somewhere(fonseca):
     """On the front, as the first test says, but near where it began instead of on its ray."""
     front = fonseca[1]["MGDA"].front
-    assert metrics.uniformity(front.losses, front.rays).min() < 0.9
+    assert indicators.uniformity(front.losses, front.rays).min() < 0.9
 
 
 def test_in_a_box_epo_ends_on_the_rays_from_random_starts():
     front = fit_stacked(toys.zdt2(), RAYS, hf.EPO(), Recipe(epochs=6, lr=3e-2), callbacks=()).front
-    assert metrics.uniformity(front.losses, front.rays).min() > 0.999
+    assert indicators.uniformity(front.losses, front.rays).min() > 0.999
 
 
 # ---- nothing is read from the device -------------------------------------------------------------------------
@@ -265,7 +266,7 @@ def test_as_a_cuda_graph_the_models_are_the_same(solver):
 
 
 def quadratics() -> tuple[hf.Problem, hf.ParetoModel, torch.Tensor, torch.Tensor]:
-    """Two quadratic objectives in float64, and the minimiser of a weighted sum of them."""
+    """Two quadratic objectives in float64, and the minimizer of a weighted sum of them."""
     generator = torch.Generator().manual_seed(0)
     roots = torch.randn(2, 6, 6, dtype=torch.float64, generator=generator)
     hessians, centres = roots @ roots.mT + torch.eye(6), torch.randn(2, 6, dtype=torch.float64, generator=generator)
@@ -328,7 +329,7 @@ def test_from_the_extremes_expansion_goes_along_the_front(fonseca):
     labels = preferences.rays(55, 2)
     front = hf.evaluate(separate_models(problem, labels, torch.cat(patches)), problem, labels)
     assert front.hypervolume() > 2 * run.front.hypervolume()
-    good = metrics.nondominated(front.losses)
+    good = indicators.nondominated(front.losses)
     assert problem.truth.distance(front.losses[good]).max() < 1e-3
 
 
@@ -414,10 +415,10 @@ def test_a_small_budget_comes_near_the_true_front(name):
     found = evolve(name, problem, Budget(generations=60, population=40))
     labels = preferences.rays(len(found.theta), 2)
     front = hf.evaluate(separate_models(problem, labels, found.theta), problem, labels)
-    assert metrics.igd_plus(front.losses, problem.truth.points) < 0.03
+    assert indicators.igd_plus(front.losses, problem.truth.points) < 0.03
     chosen = hf.evaluate(separate_models(problem, RAYS, along_rays(problem, found.theta, RAYS)), problem, RAYS)
     assert chosen.uniformity() > 0.99
-    assert metrics.nondominated(chosen.losses).all()
+    assert indicators.nondominated(chosen.losses).all()
 
 
 @pytest.mark.parametrize("name", ["nsga3", "moead"])

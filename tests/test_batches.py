@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from torch.utils.data import DataLoader, IterableDataset, SubsetRandomSampler, TensorDataset
 
 import hyperfront as hf
-from hyperfront.batches import arguments, map_tensors, row_range, rows, split, take, tensors
 from hyperfront.errors import ProblemError
-from hyperfront.measures import Gathered, Mean, SetLoss, as_measure
-from hyperfront.sources import LoaderSource, NoData, TensorSource, as_source, as_sources, looking
+from hyperfront.problem.losses import Gathered, Mean, SetLoss, as_measure
+from hyperfront.problem.sources import LoaderSource, NoData, TensorSource, as_source, as_sources, looking
+from hyperfront.storage.batches import arguments, map_tensors, row_range, rows, split, take, tensors
 
 random_inputs = settings(max_examples=60, deadline=None, derandomize=True)
 CPU = torch.device("cpu")

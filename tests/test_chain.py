@@ -7,8 +7,8 @@ import torch
 
 import hyperfront as hf
 from hyperfront.errors import HyperfrontError, RayError
-from hyperfront.problems import build
-from hyperfront.solvers import Average, Clip, Normalise, NormaliseByStart
+from hyperfront.problem.registry import build
+from hyperfront.solvers import Average, Clip, Normalize, NormalizeByStart
 from hyperfront.solvers.base import rescale
 from tests.test_solvers import instances
 
@@ -17,35 +17,35 @@ SOLVERS = [hf.EPO(), hf.MGDA(), hf.PMTL(), hf.PBI(), hf.HVMax()]
 
 
 @pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: type(solver).__name__)
-def test_a_normalised_problem_is_solved_as_if_it_had_been_stated_so(solver: hf.EPO) -> None:
+def test_a_normalized_problem_is_solved_as_if_it_had_been_stated_so(solver: hf.EPO) -> None:
     losses, rays, _ = instances("generic", 8, 3, seed=0)
     losses = losses + 0.2
     G = torch.randn(8, 3, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     ideal, width = (torch.tensor(t, dtype=torch.float64) for t in (IDEAL, [n - z for n, z in zip(NADIR, IDEAL)]))
-    weights, status = hf.chain(Normalise(ideal=IDEAL, nadir=NADIR), solver)(losses, rays, G @ G.mT)
+    weights, status = hf.chain(Normalize(ideal=IDEAL, nadir=NADIR), solver)(losses, rays, G @ G.mT)
     scaled = G / width[:, None]
     direct, its_status = solver((losses - ideal) / width, rays, scaled @ scaled.mT)
     assert torch.allclose(weights, direct / width) and torch.equal(status, its_status)
 
 
-def test_the_weights_of_a_normalised_scalarisation_are_its_derivative() -> None:
+def test_the_weights_of_a_normalized_scalarization_are_its_derivative() -> None:
     losses, rays, _ = instances("generic", 8, 3, seed=1)
-    smooth, normalise = hf.SmoothTchebycheff(0.1), Normalise(ideal=IDEAL, nadir=NADIR)
+    smooth, normalize = hf.SmoothTchebycheff(0.1), Normalize(ideal=IDEAL, nadir=NADIR)
     leaf = losses.clone().requires_grad_()
-    (slope,) = torch.autograd.grad(smooth.value(normalise(leaf, rays)[0], rays).sum(), leaf)
-    weights, width = hf.chain(normalise, smooth)(losses, rays)[0], torch.tensor(NADIR) - torch.tensor(IDEAL)
+    (slope,) = torch.autograd.grad(smooth.value(normalize(leaf, rays)[0], rays).sum(), leaf)
+    weights, width = hf.chain(normalize, smooth)(losses, rays)[0], torch.tensor(NADIR) - torch.tensor(IDEAL)
     assert torch.allclose(rescale(weights, rays), rescale(slope, rays))
     assert torch.allclose((weights * width).abs().sum(-1), torch.ones(8, dtype=torch.float64), atol=1e-6)
 
 
-def test_units_that_are_normalised_away_do_not_change_what_is_learned() -> None:
+def test_units_that_are_normalized_away_do_not_change_what_is_learned() -> None:
     fronts = []
     for unit in (1.0, 1000.0):
         problem = build("vlmop2")
         function = problem.function
         scaled = hf.analytic(lambda x: function(x) * torch.tensor([1.0, unit]), variables=2, bounds=(-2.0, 2.0))  # noqa: B023
         torch.manual_seed(0)
-        solver = hf.chain(Normalise(nadir=(1.0, unit)), hf.EPO())
+        solver = hf.chain(Normalize(nadir=(1.0, unit)), hf.EPO())
         run = hf.fit(scaled.model(hidden=16), scaled, solver=solver, epochs=3, rays_per_step=8, lr=3e-3, callbacks=[])
         fronts.append(run.front.losses / torch.tensor([1.0, unit]))
     torch.testing.assert_close(fronts[0], fronts[1], atol=1e-2, rtol=1e-2)
@@ -53,7 +53,7 @@ def test_units_that_are_normalised_away_do_not_change_what_is_learned() -> None:
 
 def test_transforms_apply_in_their_order() -> None:
     losses, rays = torch.tensor([[4.0, 1.0]]), torch.tensor([[0.5, 0.5]])
-    both = hf.chain(Normalise(nadir=2.0), Normalise(nadir=(2.0, 1.0)), hf.LS())
+    both = hf.chain(Normalize(nadir=2.0), Normalize(nadir=(2.0, 1.0)), hf.LS())
     assert torch.allclose(both(losses, rays)[0], torch.tensor([[1 / 8, 1 / 4]]))
     pulled = hf.chain(hf.PBI(), Clip(low=0.0))(losses, rays)[0]
     assert torch.equal(pulled, torch.tensor([[1.0, 0.0]]))
@@ -61,26 +61,26 @@ def test_transforms_apply_in_their_order() -> None:
 
 
 def test_a_chain_needs_what_its_solver_needs() -> None:
-    epo = hf.chain(NormaliseByStart(), hf.EPO(space="hypernetwork"))
+    epo = hf.chain(NormalizeByStart(), hf.EPO(space="hypernetwork"))
     assert (epo.needs_gram, epo.space, epo.positive, epo.convention) == (True, "hypernetwork", True, "inverse")
-    assert not hf.chain(Normalise(ideal=-1.0, nadir=2.0), hf.EPO()).positive  # -1 is made 0 before EPO sees it
+    assert not hf.chain(Normalize(ideal=-1.0, nadir=2.0), hf.EPO()).positive  # -1 is made 0 before EPO sees it
 
 
 def test_the_start_is_the_mean_of_the_first_steps() -> None:
-    normalise, rays = NormaliseByStart(steps=2), torch.full((2, 2), 0.5)
+    normalize, rays = NormalizeByStart(steps=2), torch.full((2, 2), 0.5)
     for first in (2.0, 6.0, 100.0):
-        _, slope = normalise(torch.tensor([[first, 1.0], [first, 3.0]]), rays)
+        _, slope = normalize(torch.tensor([[first, 1.0], [first, 3.0]]), rays)
     assert torch.allclose(slope, torch.tensor([0.25, 0.5]))
 
 
 def test_a_loss_that_starts_at_zero_is_waited_for_and_one_that_stays_there_is_an_error() -> None:
     rays = torch.full((1, 2), 0.5)
-    normalise = NormaliseByStart(steps=2)
-    assert normalise(torch.tensor([[4.0, 0.0]]), rays)[1].tolist() == [0.25, 1.0]
-    assert normalise(torch.tensor([[4.0, 1.0]]), rays)[1].tolist() == [0.25, 2.0]
+    normalize = NormalizeByStart(steps=2)
+    assert normalize(torch.tensor([[4.0, 0.0]]), rays)[1].tolist() == [0.25, 1.0]
+    assert normalize(torch.tensor([[4.0, 1.0]]), rays)[1].tolist() == [0.25, 2.0]
     for start in (0.0, -2.0):
         with pytest.raises(HyperfrontError, match="zero or negative at the start"):
-            NormaliseByStart()(torch.tensor([[4.0, start]]), rays)
+            NormalizeByStart()(torch.tensor([[4.0, start]]), rays)
 
 
 def test_the_average_is_each_ray_s_own_and_unbiased() -> None:
@@ -104,7 +104,7 @@ def test_what_is_remembered_can_be_stored_loaded_and_forgotten() -> None:
     rays = torch.tensor([[0.25, 0.75], [0.75, 0.25]])
 
     def make() -> hf.LS:
-        return hf.chain(NormaliseByStart(), Average(rays.tolist()), hf.Tchebycheff(), Clip())
+        return hf.chain(NormalizeByStart(), Average(rays.tolist()), hf.Tchebycheff(), Clip())
 
     first, second = torch.tensor([[3.0, 1.0], [1.0, 2.0]]), torch.tensor([[1.0, 1.1], [5.0, 2.0]])
     whole, resumed = make(), make()
@@ -123,13 +123,13 @@ def test_what_is_remembered_can_be_stored_loaded_and_forgotten() -> None:
         (lambda: hf.chain(Clip()), "exactly one solver"),
         (lambda: hf.chain(hf.LS(), hf.EPO()), "solver, solver"),
         (lambda: hf.chain(Clip(), hf.LS()), "in this order"),
-        (lambda: hf.chain(hf.LS(), Normalise(nadir=1.0)), "in this order"),
+        (lambda: hf.chain(hf.LS(), Normalize(nadir=1.0)), "in this order"),
         (lambda: hf.chain(hf.LS(), 3), "solver, int"),
-        (lambda: Normalise(ideal=1.0, nadir=(2.0, 1.0)), "not above"),
-        (lambda: Normalise(ideal=(0.0, 0.0, 0.0), nadir=(2.0, 1.0)), "different lengths"),
+        (lambda: Normalize(ideal=1.0, nadir=(2.0, 1.0)), "not above"),
+        (lambda: Normalize(ideal=(0.0, 0.0, 0.0), nadir=(2.0, 1.0)), "different lengths"),
         (lambda: Clip(low=1.0, high=0.0), "low < high"),
         (lambda: Average([[0.5, 0.5]], decay=1.0), "decay < 1"),
-        (lambda: NormaliseByStart(steps=0), "steps >= 1"),
+        (lambda: NormalizeByStart(steps=0), "steps >= 1"),
     ],
 )
 def test_parts_that_do_not_fit_are_errors(make, message: str) -> None:

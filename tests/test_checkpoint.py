@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from safetensors.torch import save_file
 from torch import nn
 
-from hyperfront import checkpoint
-from hyperfront.batches import tensors
 from hyperfront.errors import CheckpointError
+from hyperfront.storage import checkpoint, files, trees
+from hyperfront.storage.batches import tensors
 
 random_inputs = settings(
     max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -62,9 +62,9 @@ def same(first: object, second: object) -> bool:
 
 def through_a_file(state: object, path) -> object:
     table: dict[str, torch.Tensor] = {}
-    checkpoint.write(path, table, {"tree": checkpoint.pack(state, "state", table)})
+    checkpoint.write(path, table, {"tree": trees.pack(state, "state", table)})
     table, document = checkpoint.read(path)
-    return checkpoint.unpack(document["tree"], table)
+    return trees.unpack(document["tree"], table)
 
 
 # ---- round trips ---------------------------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ def test_keys_that_read_alike_keep_their_own_tensors(tmp_path):
         lambda p: torch.optim.LBFGS(p, lr=0.1, history_size=3, max_iter=3),
     ],
 )
-def test_an_optimiser_continues_from_the_file_as_if_nothing_had_happened(optimizer, tmp_path):
+def test_an_optimizer_continues_from_the_file_as_if_nothing_had_happened(optimizer, tmp_path):
     def setting():
         torch.manual_seed(0)
         module = nn.Linear(3, 2)
@@ -110,7 +110,7 @@ def test_an_optimiser_continues_from_the_file_as_if_nothing_had_happened(optimiz
 
     module, made = setting()
     middle = {name: value.clone() for name, value in advance(module, made, 4).items()}
-    stored = through_a_file(made.state_dict(), tmp_path / "optimiser")
+    stored = through_a_file(made.state_dict(), tmp_path / "optimizer")
     assert len(tensors(stored)) >= 2
     expected = advance(module, made, 4)
     module, made = setting()
@@ -132,12 +132,12 @@ def test_a_schedule_continues_from_the_file(tmp_path):
     rates = []
     for step in range(12):
         if step == 6:
-            stored = through_a_file({"optimiser": made.state_dict(), "schedule": schedule.state_dict()}, tmp_path / "x")
+            stored = through_a_file({"optimizer": made.state_dict(), "schedule": schedule.state_dict()}, tmp_path / "x")
         made.step()
         schedule.step()
         rates.append(made.param_groups[0]["lr"])
     made, schedule = setting()
-    made.load_state_dict(stored["optimiser"])
+    made.load_state_dict(stored["optimizer"])
     schedule.load_state_dict(stored["schedule"])
     again = []
     for _ in range(6):
@@ -153,7 +153,7 @@ def test_tensors_come_back_with_their_names_types_and_values(tmp_path, table):
     checkpoint.write(tmp_path / "x", table, {"note": "é"})
     found, document = checkpoint.read(tmp_path / "x")
     assert same({k: found[k] for k in table}, table) and len(found) == len(table)
-    assert document == {"format": "hyperfront", "schema": 1, "note": "é"}
+    assert document == {"format": "hyperfront", "schema": 2, "note": "é"}
 
 
 def test_views_and_shared_memory_are_stored_as_what_they_show(tmp_path):
@@ -175,14 +175,14 @@ def test_equal_content_makes_equal_bytes(tmp_path):
 @pytest.mark.parametrize("bad", [object(), {1, 2}, {"deep": [nn.Linear(1, 1)]}, 1j, b"bytes"])
 def test_states_with_code_or_objects_are_refused(bad):
     with pytest.raises(CheckpointError, match="at state"):
-        checkpoint.pack(bad, "state", {})
+        trees.pack(bad, "state", {})
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf])
 def test_numbers_that_json_does_not_have_are_refused_and_leave_the_old_file(tmp_path, number):
     for write in (
         lambda d: checkpoint.write(tmp_path / "x", {}, d),
-        lambda d: checkpoint.write_json(tmp_path / "x", d),
+        lambda d: files.write_json(tmp_path / "x", d),
     ):
         write({"fine": 1.0})
         before = (tmp_path / "x").read_bytes()
@@ -224,7 +224,7 @@ def test_a_damaged_header_never_raises_anything_else(tmp_path, data):
         table, document = checkpoint.read(path)
     except CheckpointError:
         return
-    assert document["format"] == "hyperfront" and document["schema"] == 1  # changed where nobody can tell
+    assert document["format"] == "hyperfront" and document["schema"] == 2  # changed where nobody can tell
     assert sum(t.numel() for t in table.values()) > 0
 
 
@@ -249,7 +249,7 @@ def foreign(document: str) -> bytes:
         foreign('{"format": "other", "schema": 1}'),
         foreign('{"schema": 1}'),
         foreign('{"format": "hyperfront"}'),
-        foreign('{"format": "hyperfront", "schema": 2}'),
+        foreign('{"format": "hyperfront", "schema": 3}'),
         foreign('{"format": "hyperfront", "schema": "1"}'),
         foreign("[" * 100_000),
     ],
@@ -274,7 +274,7 @@ def test_another_schema_is_named(tmp_path):
 
 
 def test_a_missing_file_is_named_and_a_folder_is_no_file(tmp_path):
-    for read in (checkpoint.read, checkpoint.read_json):
+    for read in (checkpoint.read, files.read_json):
         with pytest.raises(CheckpointError, match="nowhere"):
             read(tmp_path / "nowhere")
         with pytest.raises(CheckpointError):
@@ -285,13 +285,13 @@ def test_a_missing_file_is_named_and_a_folder_is_no_file(tmp_path):
 def test_a_damaged_json_file_is_refused(tmp_path, content):
     (tmp_path / "x").write_bytes(content)
     with pytest.raises(CheckpointError):
-        checkpoint.read_json(tmp_path / "x")
+        files.read_json(tmp_path / "x")
 
 
 def test_json_survives_its_file(tmp_path):
     document = {"b": [1, 2.5, None, True, "é"], "a": {"x": 1e-300}}
-    checkpoint.write_json(tmp_path / "new folder" / "x", document)
-    assert checkpoint.read_json(tmp_path / "new folder" / "x") == document
+    files.write_json(tmp_path / "new folder" / "x", document)
+    assert files.read_json(tmp_path / "new folder" / "x") == document
 
 
 # ---- writing that fails --------------------------------------------------------------------------------------------
@@ -367,8 +367,8 @@ def test_a_tensor_that_does_not_fit_is_named_and_nothing_is_loaded(change, messa
 
 
 def test_a_folder_that_cannot_be_made_is_an_error_that_names_it(tmp_path):
-    checkpoint.make_folder(tmp_path / "a" / "b")
-    checkpoint.make_folder(tmp_path / "a" / "b")
+    files.make_folder(tmp_path / "a" / "b")
+    files.make_folder(tmp_path / "a" / "b")
     (tmp_path / "file").touch()
     with pytest.raises(CheckpointError, match=r"cannot make the folder\n.*file"):
-        checkpoint.make_folder(tmp_path / "file" / "below")
+        files.make_folder(tmp_path / "file" / "below")

@@ -10,15 +10,15 @@ import pytest
 import torch
 
 import hyperfront as hf
-from hyperfront.experiments import Result
-from hyperfront.paper import comparisons, looks, remarks, runtime, scaling, toys, unseen
-from hyperfront.paper.effects import effects
-from hyperfront.paper.finding import Claim, Finding, Table, above
-from hyperfront.paper.numbers import Number
-from hyperfront.paper.sides import Measured, Side, better_rates
-from hyperfront.problems.toys import fonseca, zdt2
+from hyperfront.comparison import Result
+from hyperfront.zoo.toys import fonseca, zdt2
+from reproduction import comparisons, measurements, remarks, runtime, scaling, toys, unseen
+from reproduction.ablations import effects
+from reproduction.item_result import Claim, Finding, Table, above
+from reproduction.numbers import Number
+from reproduction.tables import Measured, Side, better_rates
 
-STUDIES = Path(__file__).parents[1] / "results" / "full" / "studies"
+STUDIES = Path(__file__).parents[1] / "reproduction" / "results" / "full" / "studies"
 SIDE = Side("Toy", "adult", "adult-phn", "adult-10", 10)
 
 
@@ -249,11 +249,11 @@ def test_the_small_hypernetwork_is_chosen_on_validation_data():
 def test_the_hypervolume_at_some_of_the_rays_is_that_of_their_points():
     rays, losses = hf.rays(25, 2).double(), torch.rand(25, 2, generator=torch.manual_seed(0)).double()
     known = result("phn-epo", family="phn", rays=rays.tolist(), losses=losses.tolist(), reference=(1.0, 1.0))
-    few = looks.at_rays(known, hf.rays(5, 2))
+    few = measurements.at_rays(known, hf.rays(5, 2))
     assert few["hypervolume"] == pytest.approx(hf.metrics.hypervolume(losses[::6], (1.0, 1.0)))
     assert few["uniformity"] == pytest.approx(hf.metrics.uniformity(losses[::6], rays[::6]).mean().item(), abs=1e-6)
     assert few["losses"] == losses[::6].tolist()
-    assert looks.at_rays(known, hf.rays(6, 2)) is None
+    assert measurements.at_rays(known, hf.rays(6, 2)) is None
 
 
 def test_settings_are_compared_by_their_means():

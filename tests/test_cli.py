@@ -15,16 +15,16 @@ import pytest
 import torch
 
 import hyperfront as hf
-from hyperfront.cli.output import free_folder
-from hyperfront.cli.train import _stopped as stopped
-from hyperfront.runs import RunFolder
+from hyperfront.apps.cli.output import free_folder
+from hyperfront.apps.cli.train import _stopped as stopped
+from hyperfront.training.runs import RunFolder
 from tests.command import hyperfront as in_this_process
 from tests.data import DATA, needs_data
 
 
 def hyperfront(*words: str, folder: Path, code: int = 0, columns: int = 120) -> str:
     """Run the command in a process of its own; what it printed to either stream."""
-    command = [sys.executable, "-c", "from hyperfront.cli import main; main()", *words]
+    command = [sys.executable, "-c", "from hyperfront.apps.cli import main; main()", *words]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": str(columns)}
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
     assert done.returncode == code, done.stdout + done.stderr
@@ -120,7 +120,7 @@ def test_a_dry_run_also_where_an_epoch_is_one_step(tmp_path):
 
 
 def test_a_reader_that_has_read_enough_is_no_error():
-    command = [sys.executable, "-u", "-c", "from hyperfront.cli import main; main()", "train", "--help"]
+    command = [sys.executable, "-u", "-c", "from hyperfront.apps.cli import main; main()", "train", "--help"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None and process.stderr is not None
     process.stdout.close()  # as `| head` does
@@ -131,7 +131,7 @@ def test_a_reader_that_has_read_enough_is_no_error():
 
 def test_ctrl_c_says_how_to_continue_and_the_command_it_names_works(tmp_path):
     words = ["train", "fonseca", "--out", "run", "--epochs", "12"]
-    command = [sys.executable, "-c", "from hyperfront.cli import main; main()", *words]
+    command = [sys.executable, "-c", "from hyperfront.apps.cli import main; main()", *words]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
@@ -218,7 +218,7 @@ def test_a_module_beside_the_user_is_found_as_by_the_installed_command(tmp_path)
     hf.wrap(net, ["a", "b"], hidden=4).save(tmp_path / "model.safetensors")
     (tmp_path / "mine.py").write_text("from torch import nn\n\n\ndef net():\n    return nn.Linear(3, 1)\n")
     words = ["export", "model.safetensors", "--at", "0.5", "0.5", "--formats", "safetensors", "--out", "out"]
-    code = "from hyperfront.cli import main; main()"
+    code = "from hyperfront.apps.cli import main; main()"
     command = [sys.executable, "-P", "-c", code, *words]  # -P: the folder is not on the path, as in a script
     done = subprocess.run([*command, "--target", "mine:net"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

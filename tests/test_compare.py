@@ -19,18 +19,19 @@ import torch
 from torch import nn
 
 import hyperfront as hf
-import hyperfront.experiments.tune as tuning
-from hyperfront.baselines import Expansion, fit_stacked
+import hyperfront.comparison.tune as tuning
+from hyperfront.comparison import Plan, Result, compare, timing
+from hyperfront.comparison.baselines import Expansion, fit_stacked
+from hyperfront.comparison.compare import _checksum, table, times_one_by_one
+from hyperfront.comparison.pruning import STARTUP, Dominated
+from hyperfront.comparison.search import check_search, suggest
+from hyperfront.comparison.tune import Tuned, most_uniform, tune
 from hyperfront.errors import CheckpointError, HyperfrontError
-from hyperfront.experiments import Plan, Result, compare, timing
-from hyperfront.experiments.compare import _checksum, table, times_one_by_one
-from hyperfront.experiments.pruning import STARTUP, Dominated
-from hyperfront.experiments.search import check_search, suggest
-from hyperfront.experiments.tune import Tuned, most_uniform, tune
-from hyperfront.paper import Workshop
-from hyperfront.problems import build, toys
-from hyperfront.problems.recipe import Recipe
-from hyperfront.sources import NoData
+from hyperfront.problem.recipe import Recipe
+from hyperfront.problem.registry import build
+from hyperfront.problem.sources import NoData
+from hyperfront.zoo import toys
+from reproduction import Workshop
 from tests.command import hyperfront
 from tests.data import DATA, needs_data
 
@@ -42,7 +43,7 @@ QUICK = ["--epochs", "2", "--budget", "generations=10", "population=20", "--expa
 
 def started(*words: str, folder: Path) -> subprocess.Popen:
     """The command in a process of its own, to be interrupted."""
-    command = [sys.executable, "-c", "from hyperfront.cli import main; main()", *words]
+    command = [sys.executable, "-c", "from hyperfront.apps.cli import main; main()", *words]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
     return subprocess.Popen(
         command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment

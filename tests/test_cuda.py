@@ -12,18 +12,19 @@ import torch
 from torch import Tensor, nn
 
 import hyperfront as hf
-from hyperfront import stacking
-from hyperfront.baselines import cpmtl
-from hyperfront.baselines.cpmtl import Curvature
-from hyperfront.batches import tensors
+from hyperfront.comparison.baselines import cpmtl
+from hyperfront.comparison.baselines.cpmtl import Curvature
 from hyperfront.kernels.layers import cross_entropy
-from hyperfront.problems import build, toys
-from hyperfront.problems.lenet import LeNet
-from hyperfront.problems.shift import Shift
-from hyperfront.solvers import NormaliseByStart
+from hyperfront.model import stacking
+from hyperfront.problem.registry import build
+from hyperfront.problem.sources import TensorSource
+from hyperfront.solvers import NormalizeByStart
 from hyperfront.solvers.epo import program
-from hyperfront.sources import TensorSource
+from hyperfront.storage.batches import tensors
 from hyperfront.training.adam import Adam
+from hyperfront.zoo import toys
+from hyperfront.zoo.lenet import LeNet
+from hyperfront.zoo.shift import Shift
 from tests import runs
 from tests.gpu import exact_products
 from tests.modules import CASES, ConvNet, mlp
@@ -97,7 +98,7 @@ def test_epo_with_two_objectives_can_be_captured_in_a_cuda_graph():
         solver(losses, rays, gram)
     torch.cuda.current_stream().wait_stream(stream)
     graph, static = torch.cuda.CUDAGraph(), torch.ones_like(losses)
-    with torch.cuda.graph(graph):  # a host synchronisation in here is an error
+    with torch.cuda.graph(graph):  # a host synchronization in here is an error
         weights, _ = solver(static, rays, gram)
     static.copy_(losses)
     graph.replay()
@@ -202,7 +203,7 @@ def images() -> tuple[hf.ParetoModel, hf.Problem]:
         reference=(4, 4),
         augment=Shift(2),
     )
-    return hf.wrap(LeNet(), ["left", "right"], hidden=20, initialisation="plain"), problem
+    return hf.wrap(LeNet(), ["left", "right"], hidden=20, initialization="plain"), problem
 
 
 def regression(module: nn.Module, *, m: int = 2, first: Callable | None = None) -> tuple[hf.ParetoModel, hf.Problem]:
@@ -324,7 +325,7 @@ def test_products_with_the_hessian_are_those_without_a_graph(made, monkeypatch):
 
 
 @pytest.mark.parametrize("optimizer", [torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD])
-def test_a_graph_takes_the_eager_steps_of_other_optimisers(optimizer):
+def test_a_graph_takes_the_eager_steps_of_other_optimizers(optimizer):
     options = {"momentum": 0.9} if optimizer is torch.optim.SGD else {}
     changes = {"optimizer": lambda p: optimizer(p, lr=1e-3, weight_decay=0.01, **options), "solver": hf.LS()}
     assert_same(*(trained(lambda: regression(mlp()), engine, **changes) for engine in ("graph", "eager")))
@@ -441,8 +442,8 @@ def too_large() -> tuple[hf.ParetoModel, hf.Problem]:
     return model, problem
 
 
-def test_loaders_memories_and_unusual_optimisers_are_trained_eagerly():
+def test_loaders_memories_and_unusual_optimizers_are_trained_eagerly():
     assert_falls_back(loaded, "loader")
     assert_falls_back(too_large, "do not fit on the GPU")
-    assert_falls_back(lambda: regression(mlp()), "remembers", solver=hf.chain(NormaliseByStart(), hf.LS()))
+    assert_falls_back(lambda: regression(mlp()), "remembers", solver=hf.chain(NormalizeByStart(), hf.LS()))
     assert_falls_back(lambda: regression(mlp()), "Adagrad", optimizer=lambda p: torch.optim.Adagrad(p, lr=0.01))

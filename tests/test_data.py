@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 import torch
 
-import hyperfront.data
-from hyperfront.cli import main
-from hyperfront.data import download, find, read
-from hyperfront.data.checksums import note
-from hyperfront.data.idx import parse
-from hyperfront.data.registry import DATASETS, DataFile, Dataset, datafile
+import hyperfront.zoo.data
+from hyperfront.apps.cli import main
 from hyperfront.errors import DataError, HyperfrontError
-from hyperfront.problems import build
+from hyperfront.problem.registry import build
+from hyperfront.zoo.data import download, find, read
+from hyperfront.zoo.data.checksums import note
+from hyperfront.zoo.data.idx import parse
+from hyperfront.zoo.data.registry import DATASETS, DataFile, Dataset, datafile
 from tests.data import DATA, needs_data
 
 CONTENT = bytes(range(256)) * 1000
@@ -74,7 +74,7 @@ def cache(monkeypatch, tmp_path) -> Path:
     """No folder is named, and the cache is empty."""
     monkeypatch.delenv("HYPERFRONT_DATA", raising=False)
     monkeypatch.setenv("NO_PROXY", "*")
-    for module in ("hyperfront.data", "hyperfront.cli.data"):
+    for module in ("hyperfront.zoo.data", "hyperfront.apps.cli.data"):
         monkeypatch.setattr(f"{module}.cache", lambda: tmp_path / "cache")
     return tmp_path / "cache"
 
@@ -306,10 +306,10 @@ def test_what_is_prepared_is_found_afterwards(capsys, tmp_path, monkeypatch):
         path.write_bytes(file.read_bytes())
         return [path]
 
-    maker = types.ModuleType("hyperfront.data.nyuv2")
+    maker = types.ModuleType("hyperfront.zoo.data.nyuv2")
     maker.prepare = prepare
     monkeypatch.setitem(sys.modules, maker.__name__, maker)
-    monkeypatch.setattr(hyperfront.data, "nyuv2", maker, raising=False)
+    monkeypatch.setattr(hyperfront.zoo.data, "nyuv2", maker, raising=False)
     (tmp_path / "official.mat").write_bytes(CONTENT)
     text = run(capsys, "prepare", "nyuv2", tmp_path / "official.mat", "--out", tmp_path / "data")
     assert "nyuv2_144x192.npz" in text

@@ -16,7 +16,7 @@ from torch import nn
 
 import hyperfront as hf
 from hyperfront.errors import HyperfrontError
-from hyperfront.solvers import NormaliseByStart
+from hyperfront.solvers import NormalizeByStart
 from hyperfront.training.engines import graph
 from hyperfront.training.engines.graph import NotCapturable
 from tests import runs
@@ -69,7 +69,7 @@ class Remembers(hf.LS):
     [
         ({"optimizer": lambda p: torch.optim.Adagrad(p, lr=0.1)}, "Adagrad"),
         ({"optimizer": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, dampening=0.5)}, "dampening"),
-        ({"solver": hf.chain(NormaliseByStart(), hf.LS())}, "remembers"),
+        ({"solver": hf.chain(NormalizeByStart(), hf.LS())}, "remembers"),
         ({"solver": Remembers()}, "remembers"),
         ({"problem": hf.supervised([(torch.ones(4, 4), torch.ones(4, 2))], losses=runs.problem().measures)}, "loader"),
     ],

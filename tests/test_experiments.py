@@ -9,13 +9,13 @@ import pytest
 import torch
 
 import hyperfront as hf
+from hyperfront.comparison import Result, summarize
+from hyperfront.comparison.result import load_folder
+from hyperfront.comparison.table import COLUMNS
 from hyperfront.errors import CheckpointError
-from hyperfront.experiments import Result, summarise
-from hyperfront.experiments.result import load_folder
-from hyperfront.experiments.table import COLUMNS
-from hyperfront.metrics import uniformity
-from hyperfront.problems import PROBLEMS
-from hyperfront.training.record import describe
+from hyperfront.indicators import uniformity
+from hyperfront.problem.registry import problems
+from hyperfront.storage.provenance import describe
 
 
 def result(seed: int, losses: list[list[float]], solver: str = "epo") -> Result:
@@ -41,54 +41,54 @@ OFF_RAYS = [[0.5, 0.5], [0.8, 0.21]]
 def test_results_at_other_rays_have_a_row_of_their_own():
     first = result(0, ON_RAYS)
     others = [replace(first, rays=rays) for rays in (hf.rays(2, m=2).tolist(), [[0.4, 0.6], [0.6, 0.4]])]
-    rays = {dict(zip(COLUMNS, row))["rays"] for row in summarise([first, *others])}
+    rays = {dict(zip(COLUMNS, row))["rays"] for row in summarize([first, *others])}
     assert len(rays) == 3 and "2" in rays
 
 
 def test_results_of_other_settings_have_a_row_of_their_own_whatever_the_problem_and_method():
     runs = ((0, 3), (1, 3), (0, 9))
     own = [replace(result(seed, ON_RAYS), problem="mine", settings={"epochs": epochs}) for seed, epochs in runs]
-    rows = [dict(zip(COLUMNS, row)) for row in summarise(own)]
+    rows = [dict(zip(COLUMNS, row)) for row in summarize(own)]
     assert [(row["preset"], row["seeds"]) for row in rows] == [("best, epochs=3", "2"), ("best, epochs=9", "1")]
     some = replace(result(0, ON_RAYS), family="cpmtl", solver="cpmtl", rays=[])
     some = replace(some, fronts={split: {**front, "uniformity": None} for split, front in some.fronts.items()})
     expanded = [replace(some, settings={"rays": [[0.5, 0.5]] * count}) for count in (5, 10)]
-    assert {dict(zip(COLUMNS, row))["rays"] for row in summarise(expanded)} == {"from 5", "from 10"}
+    assert {dict(zip(COLUMNS, row))["rays"] for row in summarize(expanded)} == {"from 5", "from 10"}
 
 
 def test_two_results_of_the_same_settings_are_said():
     with pytest.warns(UserWarning, match="the first counts: adult, best, phn-epo, seed 0"):
-        (row,) = summarise([result(0, ON_RAYS), replace(result(0, OFF_RAYS), fronts=result(1, OFF_RAYS).fronts)])
+        (row,) = summarize([result(0, ON_RAYS), replace(result(0, OFF_RAYS), fronts=result(1, OFF_RAYS).fronts)])
     assert dict(zip(COLUMNS, row))["HV"] == "1.000"
 
 
 def test_a_row_is_the_mean_and_spread_over_seeds_and_the_best_score_over_rays():
-    (row,) = summarise([result(0, ON_RAYS), result(1, ON_RAYS)])
+    (row,) = summarize([result(0, ON_RAYS), result(1, ON_RAYS)])
     cells = dict(zip(COLUMNS, row))
     assert cells["seeds"] == "2" and cells["HV"] == "1.500 +- 0.707"
     assert cells["best scores"] == "accuracy 0.900 +- 0.000, fpr_gap 0.100 +- 0.000"
 
 
 def test_uniformity_is_compared_with_what_any_result_reaches():
-    rows = {dict(zip(COLUMNS, r))["method"]: dict(zip(COLUMNS, r)) for r in summarise(
+    rows = {dict(zip(COLUMNS, r))["method"]: dict(zip(COLUMNS, r)) for r in summarize(
         [result(0, ON_RAYS), result(0, OFF_RAYS, solver="ls")]
     )}  # fmt: skip
     assert float(rows["phn-epo"]["of attainable"]) == pytest.approx(1)
     assert float(rows["phn-ls"]["of attainable"]) < 0.9
-    alone = dict(zip(COLUMNS, summarise([result(0, [[0.5, 0.5], [0.5, 0.5]], solver="ls")])[0]))
+    alone = dict(zip(COLUMNS, summarize([result(0, [[0.5, 0.5], [0.5, 0.5]], solver="ls")])[0]))
     assert float(alone["of attainable"]) == pytest.approx(1)  # nothing better is known
 
 
 def test_losses_that_cannot_be_compared_are_other_data():
     logits = replace(result(0, [[0.5, 0.5], [0.5, 0.5]]), settings={"arguments": {"gap": "logit"}})
-    rows = [dict(zip(COLUMNS, row)) for row in summarise([result(0, ON_RAYS), logits])]
+    rows = [dict(zip(COLUMNS, row)) for row in summarize([result(0, ON_RAYS), logits])]
     assert [row["data"] for row in rows] == ["logit", "probability"]
     assert {row["of attainable"] for row in rows} == {"1.000"}
 
 
 def test_settings_that_are_not_those_of_the_preset_are_named_and_the_same_run_counts_once():
     wider = replace(result(0, ON_RAYS), settings={"arguments": {}, "model": {"hidden": 7}, "alpha": 0.5})
-    rows = [dict(zip(COLUMNS, row)) for row in summarise([result(0, ON_RAYS), wider, result(0, ON_RAYS)])]
+    rows = [dict(zip(COLUMNS, row)) for row in summarize([result(0, ON_RAYS), wider, result(0, ON_RAYS)])]
     assert [(row["preset"], row["seeds"]) for row in rows] == [("best", "1"), ("best, alpha=0.5, hidden=7", "1")]
 
 
@@ -116,9 +116,9 @@ def test_one_damaged_file_hides_no_other_and_is_named(text, tmp_path):
 
 @pytest.mark.parametrize("family", ["phn", "per-ray"])
 def test_the_settings_of_a_preset_are_those_for_the_family_of_the_method(family):
-    own = PROBLEMS["multi-mnist"].presets["best"]
+    own = problems()["multi-mnist"].presets["best"]
     recipe = own if family == "phn" else own.for_separate_models()
     known = replace(result(0, ON_RAYS), problem="multi-mnist", family=family, settings=describe(asdict(recipe)))
     changed = replace(known, settings=known.settings | {"align": not own.align})  # which hypernetworks alone have
-    named = [dict(zip(COLUMNS, *summarise([each])))["preset"] for each in (known, changed)]
+    named = [dict(zip(COLUMNS, *summarize([each])))["preset"] for each in (known, changed)]
     assert named == ["best", f"best, align={not own.align}" if family == "phn" else "best"]

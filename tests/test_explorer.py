@@ -20,14 +20,14 @@ import safetensors.torch
 import torch
 
 import hyperfront as hf
-from hyperfront.cli import main
-from hyperfront.explorer import dense, document, page
-from hyperfront.explorer.baselines import read
-from hyperfront.explorer.download import plain_model
-from hyperfront.explorer.session import Session
-from hyperfront.problems import build
-from hyperfront.problems.nyuv2 import depth_of
-from hyperfront.runs import RunFolder
+from hyperfront.apps.cli import main
+from hyperfront.apps.explorer import dense, document, page
+from hyperfront.apps.explorer.baselines import read
+from hyperfront.apps.explorer.download import plain_model
+from hyperfront.apps.explorer.session import Session
+from hyperfront.problem.registry import build
+from hyperfront.training.runs import RunFolder
+from hyperfront.zoo.nyuv2 import depth_of
 from tests import explored
 from tests.data import DATA, needs_data
 from tests.test_cli import hyperfront
@@ -344,13 +344,13 @@ def test_what_is_no_ray_is_refused_with_a_reason(served, route, ray):
         b"",
         b"{",
         b"[]",
-        b'{"minimise": "left"}',
-        b'{"minimise": "nothing", "limits": {}}',
-        b'{"minimise": "left", "limits": {"right": ["<", 1]}}',
-        b'{"minimise": "left", "limits": {"right": ["<=", "x"]}}',
-        b'{"minimise": "left", "limits": {"right": ["<=", NaN]}}',
-        b'{"minimise": "left", "limits": {"right": ["<=", -3]}}',
-        b'{"minimise": "left", "limits": {"nothing": ["<=", 1]}}',
+        b'{"minimize": "left"}',
+        b'{"minimize": "nothing", "limits": {}}',
+        b'{"minimize": "left", "limits": {"right": ["<", 1]}}',
+        b'{"minimize": "left", "limits": {"right": ["<=", "x"]}}',
+        b'{"minimize": "left", "limits": {"right": ["<=", NaN]}}',
+        b'{"minimize": "left", "limits": {"right": ["<=", -3]}}',
+        b'{"minimize": "left", "limits": {"nothing": ["<=", 1]}}',
     ],
 )
 def test_limits_that_cannot_be_are_refused_with_a_reason(served, body):
@@ -396,7 +396,7 @@ def test_a_taken_port_is_left_to_who_has_it(served):
 
 
 def test_the_command_serves_until_ctrl_c(fonseca):
-    command = [sys.executable, "-u", "-c", "from hyperfront.cli import main; main()", "explore", str(fonseca)]
+    command = [sys.executable, "-u", "-c", "from hyperfront.apps.cli import main; main()", "explore", str(fonseca)]
     with subprocess.Popen([*command, "--port", "0"], stdout=subprocess.PIPE, text=True, env=os.environ) as process:
         url = re.match(r"(http\S+)", process.stdout.readline())[1]
         with urllib.request.urlopen(url) as answer:

@@ -11,7 +11,7 @@ import safetensors.torch
 import torch
 
 import hyperfront as hf
-from hyperfront import selection
+from hyperfront.front import selection
 from tests import explored
 from tests.chromium import chromium, needs_chromium
 from tests.data import DATA, needs_data
@@ -520,9 +520,9 @@ def test_names_are_texts_whatever_is_in_them(chromium, tmp_path):
     ],
 )
 def test_real_data_are_shown_and_follow_the_handle(chromium, tmp_path, name, arguments, seen):
-    from hyperfront.explorer.exploration import Exploration
-    from hyperfront.explorer.session import Session
-    from hyperfront.problems import build
+    from hyperfront.apps.explorer.exploration import Exploration
+    from hyperfront.apps.explorer.session import Session
+    from hyperfront.problem.registry import build
 
     torch.manual_seed(0)
     problem = build(name, data_dir=DATA, **arguments)

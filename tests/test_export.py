@@ -18,15 +18,15 @@ from torch import Tensor, nn
 
 import hyperfront as hf
 from hyperfront import export
-from hyperfront.batches import map_tensors, tensors
-from hyperfront.cli import main
+from hyperfront.apps.cli import main
 from hyperfront.export.agreement import compare
 from hyperfront.export.int8 import Int8Linear
-from hyperfront.problems import build
-from hyperfront.problems.enet import ENet
-from hyperfront.problems.fairness import TabularNet
-from hyperfront.problems.lenet import LeNet
-from hyperfront.problems.resnet import ResNet18
+from hyperfront.problem.registry import build
+from hyperfront.storage.batches import map_tensors, tensors
+from hyperfront.zoo.enet import ENet
+from hyperfront.zoo.fairness import TabularNet
+from hyperfront.zoo.lenet import LeNet
+from hyperfront.zoo.resnet import ResNet18
 from tests.data import DATA, needs_data
 from tests.modules import CASES, ConvNet, TiedTransformer, mlp
 from tests.runs import problem as own_problem
@@ -99,8 +99,8 @@ def test_a_front_of_the_papers_networks_runs_within_1e_5_of_pytorch(name, tmp_pa
     model = model_of(make(), x, m, **options)
     graph = export.graph(model, x)
     runners = [
-        open_pt2(export.files.write_pt2(graph, tmp_path / "a.pt2")),
-        open_onnx(export.files.write_onnx(graph, tmp_path / "a.onnx")),
+        open_pt2(export.formats.write_pt2(graph, tmp_path / "a.pt2")),
+        open_onnx(export.formats.write_onnx(graph, tmp_path / "a.onnx")),
     ]
     outputs = []
     for ray, count in ([0.2, 0.5, 0.3], 1), ([0.7, 0.1, 0.2], 5):
@@ -163,9 +163,9 @@ def test_all_hypernetworks_and_assemblies_are_exported(m, options, tmp_path):
     model = model_of(ConvNet(), x, m, **options)
     ray = torch.arange(1.0, m + 1)
     graph = export.graph(model, x)
-    assert compare(graph, export.files.write_onnx(graph, tmp_path / "a.onnx")).beyond == 0
+    assert compare(graph, export.formats.write_onnx(graph, tmp_path / "a.onnx")).beyond == 0
     with torch.no_grad():
-        agree(run_onnx(tmp_path / "a.onnx", ray, [x]), model(x, ray / ray.sum())[0])  # the graph normalises
+        agree(run_onnx(tmp_path / "a.onnx", ray, [x]), model(x, ray / ray.sum())[0])  # the graph normalizes
 
 
 def test_a_network_at_a_ray_is_exported_without_a_ray_and_the_model_goes_on_working(tmp_path):
@@ -323,7 +323,7 @@ def test_a_card_of_hostile_names_holds_no_table_link_or_html_of_theirs():
     model.record = {"problem": "x\n# Free money\n[click](http://x)", "arguments": {"`a`": "|"}, "solver": "<b>"}
     text = export.card(model, None, files={"model.onnx": "graph"}, training={"<i>": "# x"})
     assert "<" not in text and "\n# Free" not in text and not re.search(r"(?<!\\)\]\(", text)
-    rows = [line for line in text.splitlines() if line.startswith("|") and "minimised" in line]
+    rows = [line for line in text.splitlines() if line.startswith("|") and "minimized" in line]
     assert [len(re.findall(r"(?<!\\)\|", row)) for row in rows] == [5, 5]
 
 

@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hyperfront as hf
-from hyperfront.data.people import ADULT, BANK, DEFAULT
-from hyperfront.data.tables import read
 from hyperfront.errors import DataError, ProblemError
-from hyperfront.problems import PROBLEMS, build
-from hyperfront.problems.fairness import DATA_SETS, empty_cell_share, group_gap, split
+from hyperfront.problem.registry import build, problems
 from hyperfront.training.epochs import Epochs
+from hyperfront.zoo.data.people import ADULT, BANK, DEFAULT
+from hyperfront.zoo.data.tables import read
+from hyperfront.zoo.fairness import DATA_SETS, empty_cell_share, group_gap, split
 from tests import people
 from tests.data import DATA, needs_data
 from tests.test_cli import hyperfront
@@ -289,15 +289,15 @@ def test_batches_with_an_empty_cell_are_counted_as_floored(small, solver):
 
 @every_data_set
 def test_the_target_and_its_model_need_no_data(name):
-    model = build(name, data_dir="nowhere").model(**PROBLEMS[name].presets["best"].model)
+    model = build(name, data_dir="nowhere").model(**problems()[name].presets["best"].model)
     layers = [tuple(p.shape) for n, p in model.target.skeleton.named_parameters() if n.startswith("layers")]
     assert [shape[0] for shape in layers] == [40, 40, 20, 20, 1, 1]
-    assert list(PROBLEMS[name].presets) == ["quick", "smoke", "paper", "best"]
+    assert list(problems()[name].presets) == ["quick", "smoke", "paper", "best"]
 
 
 def test_evaluation_is_at_the_positive_grid_with_19_partitions():
     assert torch.equal(hf.rays(153, 3), hf.preferences.das_dennis(3, 19, positive=True))
-    assert PROBLEMS["adult"].presets["paper"].evaluation_rays == 153
+    assert problems()["adult"].presets["paper"].evaluation_rays == 153
 
 
 @needs_data

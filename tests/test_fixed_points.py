@@ -10,10 +10,10 @@ from torch import Tensor
 from torch.func import functional_call, jacrev, vmap
 
 import hyperfront as hf
-from hyperfront import metrics
+from hyperfront import indicators
 from hyperfront.problem import Problem
-from hyperfront.problems import build
-from hyperfront.problems.truths import curve
+from hyperfront.problem.registry import build
+from hyperfront.zoo.truths import curve
 
 RAYS = {2: hf.rays(9, m=2), 3: hf.rays(10, m=3)}
 ON_THE_FRONT = [hf.LS(), hf.Tchebycheff(), hf.SmoothTchebycheff(), hf.MGDA(), hf.EPO()]
@@ -64,17 +64,17 @@ def test_fixed_points_are_on_the_front(solver: hf.LS, name: str) -> None:
     done = weakly_optimal(losses) if isinstance(solver, hf.MGDA) else torch.zeros(len(rays), dtype=torch.bool)
     assert problem.truth.distance(losses)[~done].max() < 2e-3
     if solver.convention == "inverse":  # and where the ray says, on convex and concave fronts alike
-        assert metrics.uniformity(losses, rays).min() > (0.9 if isinstance(solver, hf.SmoothTchebycheff) else 0.999)
+        assert indicators.uniformity(losses, rays).min() > (0.9 if isinstance(solver, hf.SmoothTchebycheff) else 0.999)
 
 
 @pytest.mark.parametrize("solver", [hf.PBI(), hf.COSMOS(20.0)], ids=lambda solver: type(solver).__name__)
 @pytest.mark.parametrize("name", ["fonseca", "dtlz2"])
-def test_scalarisations_by_direction_end_on_their_ray(solver: hf.PBI, name: str) -> None:
+def test_scalarizations_by_direction_end_on_their_ray(solver: hf.PBI, name: str) -> None:
     problem = PROBLEMS[name]
     rays = RAYS[problem.m]
     losses = descend(solver, problem, rays)
     assert problem.truth.distance(losses).max() < 5e-3
-    assert metrics.cross_angle(losses, rays).max() < 2
+    assert indicators.cross_angle(losses, rays).max() < 2
 
 
 @pytest.mark.parametrize("name", ["quadratics", "fonseca", "dtlz2"])
@@ -87,16 +87,16 @@ def test_pmtl_ends_on_the_front_in_its_own_cone(name: str) -> None:
     assert ((l @ u.mT).amax(-1) - (l * u).sum(-1)).max() < 2e-3  # no other ray is nearer
 
 
-def test_hypervolume_maximisation_spreads_points_over_the_front() -> None:
+def test_hypervolume_maximization_spreads_points_over_the_front() -> None:
     problem = PROBLEMS["fonseca"]
     losses = descend(hf.HVMax(cosine=0.0, reference=1.0), problem, RAYS[2])
     assert problem.truth.distance(losses).max() < 2e-3
-    even = metrics.hypervolume(problem.truth.points[torch.linspace(0, 399, 9).long()], (1.0, 1.0))
-    assert metrics.hypervolume(losses, (1.0, 1.0)) > 0.97 * even
+    even = indicators.hypervolume(problem.truth.points[torch.linspace(0, 399, 9).long()], (1.0, 1.0))
+    assert indicators.hypervolume(losses, (1.0, 1.0)) > 0.97 * even
 
 
 class TestProposition1:
-    """Section 4 of the paper: where the Hessian of ``sum_i r_i l_i`` has full rank, its minimiser is smooth in ``r``.
+    """Section 4 of the paper: where the Hessian of ``sum_i r_i l_i`` has full rank, its minimizer is smooth in ``r``.
 
     For ``l_i = (x - a_i)^T A_i (x - a_i) / 2`` it is ``theta(r) = H^-1 sum_i r_i A_i a_i`` with ``H = sum_i r_i A_i``,
     and by the implicit function theorem ``d theta / d r_i = -H^-1 grad l_i(theta)``.

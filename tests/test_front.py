@@ -12,9 +12,9 @@ import torch
 from torch import nn
 
 import hyperfront as hf
-from hyperfront import metrics
+from hyperfront import indicators
 from hyperfront.errors import CheckpointError, ProblemError, SelectionError
-from hyperfront.problems import build
+from hyperfront.problem.registry import build
 from tests.modules import mlp
 from tests.runs import Net
 
@@ -77,7 +77,7 @@ def test_losses_are_reported_in_the_units_that_were_trained():
         losses={"error": lambda output, batch: output.square().mean(), "gain": lambda output, batch: output.mean()},
         scale={"gain": 2.0},
         ideal={"gain": 5.0},
-        maximise=["gain"],
+        maximize=["gain"],
     )
     model = hf.wrap(Identity(), ["error", "gain"])
     front = hf.evaluate(model, problem.train, rays=RAYS)
@@ -148,38 +148,38 @@ class TestHypervolume:
 class TestSelect:
     def test_the_limit_is_met_between_the_sampled_rays(self):
         front = quarter_circle(hf.rays(9, m=2))
-        ray = front.select(minimise="a", subject_to={"b": 0.6})
+        ray = front.select(minimize="a", subject_to={"b": 0.6})
         a, b = quarter_circle(ray[None]).losses[0].tolist()
         assert b <= 0.6
         assert a == pytest.approx(0.8, abs=1e-4)
         assert min((front.losses[:, 0] - 0.8).abs()) > 0.01  # no sampled point is that good
 
     def test_scores_can_be_limited_from_below(self):
-        ray = quarter_circle(hf.rays(9, m=2)).select(minimise="a", subject_to={"accuracy": (">=", 0.37)})
+        ray = quarter_circle(hf.rays(9, m=2)).select(minimize="a", subject_to={"accuracy": (">=", 0.37)})
         assert 1 - ray[0] >= 0.37
         assert ray[0].item() == pytest.approx(0.63, abs=1e-3)
 
     def test_limits_that_cannot_be_kept_name_the_nearest_that_can(self):
         with pytest.raises(SelectionError, match="nearest point has b = ") as caught:
-            quarter_circle(hf.rays(9, m=2)).select(minimise="a", subject_to={"b": -0.5})
+            quarter_circle(hf.rays(9, m=2)).select(minimize="a", subject_to={"b": -0.5})
         assert 0 <= float(str(caught.value.expected).rsplit(" = ", 1)[1]) < 1e-3  # b goes down to 0
 
     def test_unknown_names_are_listed(self):
         with pytest.raises(SelectionError, match="a, b, accuracy"):
-            quarter_circle(hf.rays(9, m=2)).select(minimise="c")
+            quarter_circle(hf.rays(9, m=2)).select(minimize="c")
 
     def test_a_loaded_front_selects_among_its_points_and_says_so(self, tmp_path):
         front = quarter_circle(hf.rays(9, m=2))
         front.save(tmp_path / "front.json")
         with pytest.warns(UserWarning, match="its own points only"):
-            ray = hf.Front.load(tmp_path / "front.json").select(minimise="a", subject_to={"b": 0.6})
+            ray = hf.Front.load(tmp_path / "front.json").select(minimize="a", subject_to={"b": 0.6})
         assert any(torch.equal(ray, known) for known in front.rays)
 
     def test_the_operating_point_of_a_trained_model_keeps_its_limit(self):
         problem = build("vlmop2")
         torch.manual_seed(0)
         run = hf.fit(problem.model(hidden=32), problem, epochs=8, rays_per_step=16, lr=3e-3, callbacks=[])
-        ray = run.front.select(minimise="l1", subject_to={"l2": 0.5})
+        ray = run.front.select(minimize="l1", subject_to={"l2": 0.5})
         chosen = hf.evaluate(run.model, problem, rays=ray)
         t = -1 + math.sqrt(-math.log(0.5))  # where l2 = 1 - exp(-(t + 1)^2) is 1/2
         assert chosen.losses[0, 1] <= 0.5
@@ -205,7 +205,7 @@ def test_uniformity_is_the_mean_over_the_rays():
     front = quarter_circle(hf.rays(5, m=2))
     assert front.uniformity() == pytest.approx(1)
     off = hf.Front(("a", "b"), front.rays, front.losses.flip(1))
-    assert off.uniformity(base=2) == pytest.approx(metrics.uniformity(off.losses, off.rays, base=2).mean().item())
+    assert off.uniformity(base=2) == pytest.approx(indicators.uniformity(off.losses, off.rays, base=2).mean().item())
     assert off.uniformity(base=2) < 1
 
 
@@ -220,7 +220,7 @@ class TestScores:
 
     def test_a_limit_on_a_score_needs_a_direction(self):
         with pytest.raises(SelectionError, match="no direction"):
-            quarter_circle(hf.rays(9, m=2)).select(minimise="a", subject_to={"accuracy": 0.9})
+            quarter_circle(hf.rays(9, m=2)).select(minimize="a", subject_to={"accuracy": 0.9})
 
     def test_a_score_that_is_no_number_is_named_before_training(self):
         model = hf.wrap(Net(), ["a", "b"])

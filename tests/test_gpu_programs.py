@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import hyperfront as hf
-from hyperfront.hypernets import inner, mlp
 from hyperfront.kernels import conv_relu_pool as conv_module
 from hyperfront.kernels import layers
 from hyperfront.kernels.conv_relu_pool import reference
 from hyperfront.kernels.outer import outer_gradients
+from hyperfront.model.hypernets import inner, mlp
 from hyperfront.solvers import EPO, LS, PMTL, Status, linprog
 from hyperfront.solvers import epo as epo_module
 from hyperfront.solvers import pmtl as pmtl_module
@@ -28,7 +28,7 @@ from tests.test_solvers import KINDS, floored, instances, judge
 
 pytest.importorskip("triton")
 
-from hyperfront.kernels.gpu import conv, hypernet, normalised
+from hyperfront.kernels.gpu import conv, hypernet, normalized
 from hyperfront.kernels.gpu import epo as epo_program
 from hyperfront.kernels.gpu.adam import adam_on_gpu
 from hyperfront.kernels.gpu.conv_relu_pool import conv_relu_pool_on_gpu
@@ -36,7 +36,7 @@ from hyperfront.kernels.gpu.cross_entropy import cross_entropy_on_gpu
 from hyperfront.kernels.gpu.epo import epo_on_gpu
 from hyperfront.kernels.gpu.gram import gram_on_gpu
 from hyperfront.kernels.gpu.linear import linear_on_gpu
-from hyperfront.kernels.gpu.normalised import normalised_on_gpu
+from hyperfront.kernels.gpu.normalized import normalized_on_gpu
 from hyperfront.kernels.gpu.pmtl import pmtl_on_gpu
 from hyperfront.kernels.gpu.status import status_on_gpu
 from hyperfront.kernels.gpu.tally import tally_on_gpu
@@ -202,10 +202,10 @@ TABLES = [(3, 5, 4, 7), (1, 16, 3, 3), (2, 3, 62, 44)]
 
 @pytest.mark.parametrize("shape", TABLES)
 @pytest.mark.parametrize(("added", "dropped"), [(True, True), (False, False), (True, False)])
-def test_normalised_is_batch_norm_dropout_shortcut_and_prelu(
+def test_normalized_is_batch_norm_dropout_shortcut_and_prelu(
     shape: tuple[int, int, int, int], added: bool, dropped: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(normalised, "BLOCKS", 2)
+    monkeypatch.setattr(normalized, "BLOCKS", 2)
     N, C, *_ = shape
     x, g = 3 + 2 * normal(*shape), normal(*shape)  # not around zero
     weight, bias, slope = normal(C), normal(C), normal(C)  # slopes of either sign
@@ -222,7 +222,7 @@ def test_normalised_is_batch_norm_dropout_shortcut_and_prelu(
 
     narrow = [None if leaf is None else leaf.requires_grad_() for leaf in leaves]
     wide = [None if leaf is None else leaf.detach().double().requires_grad_() for leaf in leaves]
-    y, truth = normalised_on_gpu(*narrow, keep, 1e-5), twin(*wide, keep)
+    y, truth = normalized_on_gpu(*narrow, keep, 1e-5), twin(*wide, keep)
     assert_near(y, truth)
     found = torch.autograd.grad(y, [leaf for leaf in narrow if leaf is not None], g)
     expected = torch.autograd.grad(truth, [leaf for leaf in wide if leaf is not None], g.double())
@@ -230,28 +230,28 @@ def test_normalised_is_batch_norm_dropout_shortcut_and_prelu(
         assert_near(ours, theirs, 1e-4)  # a pixel within rounding of zero may count as either
 
 
-def test_normalised_by_several_networks_is_each_of_them() -> None:
+def test_normalized_by_several_networks_is_each_of_them() -> None:
     x, weight, bias, slope, other = normal(2, 3, 4, 5, 6), normal(2, 4), normal(4), normal(2, 4), normal(3, 4, 5, 6)
     several = torch.vmap(
-        lambda x, w, b, s, o: normalised_on_gpu(x, w, b, s, o, None, 1e-5), in_dims=(0, 0, None, 0, None)
+        lambda x, w, b, s, o: normalized_on_gpu(x, w, b, s, o, None, 1e-5), in_dims=(0, 0, None, 0, None)
     )(x, weight, bias, slope, other)
-    each = [normalised_on_gpu(x[r], weight[r], bias, slope[r], other, None, 1e-5) for r in range(2)]
+    each = [normalized_on_gpu(x[r], weight[r], bias, slope[r], other, None, 1e-5) for r in range(2)]
     torch.testing.assert_close(several, torch.stack(each))
 
 
 def test_the_layer_uses_it_in_training_and_batch_norm_itself_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layers, "on_gpu", lambda *tensors: True)
     calls = []
-    real = normalised.normalised_on_gpu
-    monkeypatch.setattr(normalised, "normalised_on_gpu", lambda *each: calls.append(1) or real(*each))
+    real = normalized.normalized_on_gpu
+    monkeypatch.setattr(normalized, "normalized_on_gpu", lambda *each: calls.append(1) or real(*each))
     norm, x, slope = nn.BatchNorm2d(3).to(DEVICE), normal(2, 3, 4, 4), normal(3)
-    layers.normalised(x, norm, slope)  # has running averages, which the program would not update
+    layers.normalized(x, norm, slope)  # has running averages, which the program would not update
     assert not calls and norm.num_batches_tracked == 1
     norm.track_running_stats = False
-    found = layers.normalised(x, norm, slope)
+    found = layers.normalized(x, norm, slope)
     assert len(calls) == 1
     with torch.no_grad():  # as in calibration, which looks at what comes into BatchNorm
-        torch.testing.assert_close(layers.normalised(x, norm, slope), found, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(layers.normalized(x, norm, slope), found, atol=1e-5, rtol=1e-5)
     assert len(calls) == 1
 
 
@@ -451,7 +451,7 @@ def test_inner_products_are_exact_whatever_the_layout(m: int, R: int, n: int, mo
 @pytest.mark.parametrize("encode", [True, False])
 @pytest.mark.parametrize(("R", "m", "hidden", "n"), [(1, 2, 100, 57), (3, 3, 25, 40), (2, 1, 128, 9)])
 def test_the_hypernetwork_is_its_layers(R: int, m: int, hidden: int, n: int, encode: bool) -> None:
-    net = mlp.MLPHypernet(m, n, hidden=hidden, initialisation="residual" if encode else "plain")
+    net = mlp.MLPHypernet(m, n, hidden=hidden, initialization="residual" if encode else "plain")
     wide = copy.deepcopy(net).double().to(DEVICE)
     leaves, rays, g = list(net.to(DEVICE).parameters()), normal(R, m).softmax(-1), normal(n, R).T
     assert hypernet.fits(rays, tuple(leaves))

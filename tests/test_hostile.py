@@ -20,11 +20,12 @@ from hypothesis import strategies as st
 from torch import nn
 
 import hyperfront as hf
-from hyperfront import checkpoint, export
-from hyperfront.cli import main
+from hyperfront import export
+from hyperfront.apps.cli import main
 from hyperfront.errors import CheckpointError
 from hyperfront.problem import Point
-from hyperfront.problems import build
+from hyperfront.problem.registry import build
+from hyperfront.storage import checkpoint
 
 MARK = "executed"
 

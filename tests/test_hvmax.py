@@ -12,7 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.functional import cosine_similarity, normalize
 
 import hyperfront as hf
-from hyperfront.metrics import hypervolume, nondominated
+from hyperfront.indicators import hypervolume, nondominated
 from hyperfront.solvers.hvmax import _cosine_gradient
 from hyperfront.solvers.hypervolume import gradient, layers
 from tests.test_solvers import quick, seeds

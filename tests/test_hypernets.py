@@ -10,11 +10,18 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import hyperfront as hf
 from hyperfront.errors import HyperfrontError
-from hyperfront.hypernets import ChunkedHypernet, Hypernet, LinearHypernet, MLPHypernet, OwnHypernet, inner_products
-from hyperfront.hypernets.inner import BLOCK
+from hyperfront.model.hypernets import (
+    ChunkedHypernet,
+    Hypernet,
+    LinearHypernet,
+    MLPHypernet,
+    OwnHypernet,
+    inner_products,
+)
+from hyperfront.model.hypernets.inner import BLOCK
 from hyperfront.preferences import Dirichlet
-from hyperfront.problems.lenet import LeNet
-from hyperfront.problems.resnet import ResNet18
+from hyperfront.zoo.lenet import LeNet
+from hyperfront.zoo.resnet import ResNet18
 
 INITIALISATIONS = ["plain", "residual"]
 
@@ -23,12 +30,12 @@ def some_rays(count: int, m: int, seed: int = 0) -> Tensor:
     return Dirichlet(1.0).sample(count, m, torch.Generator().manual_seed(seed))
 
 
-def some_hypernet(m: int, n: int, initialisation: str) -> MLPHypernet:
+def some_hypernet(m: int, n: int, initialization: str) -> MLPHypernet:
     """In float64, with a start of three tensors of different scale."""
     torch.manual_seed(0)
     sizes = [n // 3, n // 3, n - 2 * (n // 3)]
     start = torch.cat([scale * torch.randn(size) for scale, size in zip((0.1, 1.0, 10.0), sizes)])
-    return MLPHypernet(m, n, hidden=13, initialisation=initialisation, start=start, sizes=sizes).double()
+    return MLPHypernet(m, n, hidden=13, initialization=initialization, start=start, sizes=sizes).double()
 
 
 def jacobian_of(hypernet: nn.Module, ray: Tensor) -> Tensor:
@@ -39,15 +46,15 @@ def jacobian_of(hypernet: nn.Module, ray: Tensor) -> Tensor:
 
 
 def test_the_paper_s_hypernetwork_has_the_paper_s_number_of_parameters():
-    model = hf.wrap(LeNet(), ["left", "right"], initialisation="plain")
+    model = hf.wrap(LeNet(), ["left", "right"], initialization="plain")
     assert model.target.n == 31_910
     assert sum(p.numel() for p in model.hypernet.parameters()) == 3_243_410
 
 
-@pytest.mark.parametrize("initialisation", INITIALISATIONS)
+@pytest.mark.parametrize("initialization", INITIALISATIONS)
 @pytest.mark.parametrize(("rays", "m", "n"), [(1, 2, 7), (3, 2, 50), (4, 3, 31), (2, 5, 20)])
-def test_the_gram_in_closed_form_is_that_of_the_jacobian(initialisation, rays, m, n):
-    hypernet, points = some_hypernet(m, n, initialisation), some_rays(rays, m)
+def test_the_gram_in_closed_form_is_that_of_the_jacobian(initialization, rays, m, n):
+    hypernet, points = some_hypernet(m, n, initialization), some_rays(rays, m)
     grads = torch.randn(rays, m, n, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     closed, by_rows = hypernet.gram(points, grads), Hypernet.gram(hypernet, points, grads)
     scale = by_rows.abs().amax(dim=(1, 2), keepdim=True)
@@ -69,9 +76,9 @@ def test_a_hypernetwork_of_one_s_own_has_its_gram_by_its_jacobian():
         torch.testing.assert_close(found, whole @ whole.T)
 
 
-@pytest.mark.parametrize("initialisation", INITIALISATIONS)
-def test_each_row_of_theta_depends_on_its_own_ray_only(initialisation):
-    hypernet, points = some_hypernet(3, 40, initialisation), some_rays(6, 3)
+@pytest.mark.parametrize("initialization", INITIALISATIONS)
+def test_each_row_of_theta_depends_on_its_own_ray_only(initialization):
+    hypernet, points = some_hypernet(3, 40, initialization), some_rays(6, 3)
     together = hypernet(points)
     torch.testing.assert_close(together, torch.cat([hypernet(ray[None]) for ray in points]))
     torch.testing.assert_close(hypernet(points.flip(0)), together.flip(0))
@@ -80,7 +87,7 @@ def test_each_row_of_theta_depends_on_its_own_ray_only(initialisation):
     assert (slopes - slopes.diagonal().diag() == 0).all()
 
 
-def test_residual_initialisation_starts_at_the_target_s_own_scale_at_every_ray():
+def test_residual_initialization_starts_at_the_target_s_own_scale_at_every_ray():
     torch.manual_seed(0)
     module = LeNet()
     model = hf.wrap(module, ["left", "right"])
@@ -104,7 +111,7 @@ def test_residual_initialisation_starts_at_the_target_s_own_scale_at_every_ray()
     assert large == 5
 
 
-def test_residual_initialisation_gives_different_rays_different_weights():
+def test_residual_initialization_gives_different_rays_different_weights():
     torch.manual_seed(0)
     corners = hf.wrap(LeNet(), ["a", "b", "c"]).weights(torch.eye(3)).detach()
     for i, j in ((0, 1), (0, 2), (1, 2)):
@@ -118,16 +125,16 @@ def test_constant_tensors_start_at_their_constants():
     assert (theta[0, :-8] != theta[1, :-8]).any()
 
 
-@pytest.mark.parametrize("initialisation", INITIALISATIONS)
-def test_options_make_a_hypernetwork_of_the_same_shape(initialisation):
-    hypernet = some_hypernet(3, 20, initialisation)
+@pytest.mark.parametrize("initialization", INITIALISATIONS)
+def test_options_make_a_hypernetwork_of_the_same_shape(initialization):
+    hypernet = some_hypernet(3, 20, initialization)
     again = MLPHypernet(3, 20, **hypernet.options()).double()
     again.load_state_dict(hypernet.state_dict())
     points = some_rays(4, 3)
     assert torch.equal(again(points), hypernet(points))
 
 
-@pytest.mark.parametrize("options", [{"hidden": 0}, {"hidden": -1}, {"initialisation": "random"}])
+@pytest.mark.parametrize("options", [{"hidden": 0}, {"hidden": -1}, {"initialization": "random"}])
 def test_options_that_make_no_hypernetwork_are_refused(options):
     with pytest.raises(HyperfrontError, match="no such MLP"):
         MLPHypernet(2, 10, **options)
@@ -148,13 +155,13 @@ class TestChunked:
     def test_the_paper_s_four_sizes_for_its_resnet18(self, matrices, chunks, parameters):
         n = sum(parameter.numel() for parameter in ResNet18().parameters())
         assert n == 11_443_156
-        hypernet = ChunkedHypernet(2, n, matrices=matrices, chunks=chunks, initialisation="plain")
+        hypernet = ChunkedHypernet(2, n, matrices=matrices, chunks=chunks, initialization="plain")
         assert sum(p.numel() for p in hypernet.parameters()) == parameters
 
-    @pytest.mark.parametrize("initialisation", ["plain", "scaled"])
+    @pytest.mark.parametrize("initialization", ["plain", "scaled"])
     @pytest.mark.parametrize(("chunk", "matrices", "chunks"), [(7, 3, None), (200, 1, None), (1, 1, None), (33, 2, 5)])
-    def test_one_matrix_product_is_the_loop_over_chunks_and_matrices(self, initialisation, chunk, matrices, chunks):
-        hypernet = chunked(chunk=chunk, matrices=matrices, chunks=chunks, initialisation=initialisation)
+    def test_one_matrix_product_is_the_loop_over_chunks_and_matrices(self, initialization, chunk, matrices, chunks):
+        hypernet = chunked(chunk=chunk, matrices=matrices, chunks=chunks, initialization=initialization)
         for ray in some_rays(3, 2):
             theta: list[Tensor] = []
             for embedding in hypernet.chunk_embedding:
@@ -202,7 +209,7 @@ class TestChunked:
             ({"chunk": 100, "matrices": 3}, "larger than the target[\\s\\S]*chunk=66"),
             ({"chunk": 10, "chunks": 19}, "at least 20"),
             ({"chunk": 0}, "no such chunked"),
-            ({"initialisation": "random"}, "no such chunked"),
+            ({"initialization": "random"}, "no such chunked"),
         ],
     )
     def test_options_that_make_no_hypernetwork_are_refused(self, options, message):

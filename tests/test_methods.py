@@ -12,9 +12,9 @@ from torch.nn.functional import cosine_similarity, normalize
 
 import hyperfront as hf
 from hyperfront.errors import HyperfrontError
-from hyperfront.metrics import nonuniformity
+from hyperfront.indicators import nonuniformity
 from hyperfront.solvers.epo import program
-from hyperfront.solvers.minnorm import min_norm
+from hyperfront.solvers.linalg.minnorm import min_norm
 from hyperfront.solvers.pmtl import _rows
 from tests.test_solvers import floored, gradients, instances, kinds, objectives, quick, seeds
 
@@ -94,7 +94,7 @@ def test_epo_does_not_raise_mu_to_first_order_where_its_optimum_is_not_negative(
     assert 0.01 < share < 0.4
 
 
-# the scalarisations
+# the scalarizations
 
 
 @quick
@@ -264,7 +264,7 @@ def test_solvers_say_what_they_need() -> None:
     assert {named(solver) for solver in ALL if solver.needs_gram} == {"EPO", "MGDA", "PMTL"}
 
 
-def test_scalarisations_take_losses_of_any_sign() -> None:
+def test_scalarizations_take_losses_of_any_sign() -> None:
     losses, rays, _ = instances("generic", 6, 3, seed=1)
     z = tuple((losses.amin(0) - 5).tolist())
     moved = losses - torch.tensor(z, dtype=torch.float64)

@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 from hyperfront.errors import ProblemError
-from hyperfront.metrics import (
+from hyperfront.indicators import (
     attainable_uniformity,
     controllability,
     cross_angle,

@@ -11,13 +11,13 @@ import torch
 from torch.nn import functional as F
 
 import hyperfront as hf
-from hyperfront.data import composites as made
-from hyperfront.data.composites import SHA256, SOURCES, compose, composites, digest
-from hyperfront.data.idx import labelled_images
 from hyperfront.errors import DataError, HyperfrontError
-from hyperfront.problems import PROBLEMS, build, recipe
-from hyperfront.problems.lenet import LeNet
-from hyperfront.problems.shift import Shift
+from hyperfront.problem.registry import build, problems, recipe
+from hyperfront.zoo.data import composites as made
+from hyperfront.zoo.data.composites import SHA256, SOURCES, compose, composites, digest
+from hyperfront.zoo.data.idx import labelled_images
+from hyperfront.zoo.lenet import LeNet
+from hyperfront.zoo.shift import Shift
 from tests.data import DATA, needs_data
 from tests.test_cli import hyperfront
 
@@ -169,7 +169,7 @@ def test_without_the_relu_the_last_two_layers_are_one_affine_map(relu):
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_every_problem_has_the_four_presets_and_the_four_sizes(name):
-    assert list(PROBLEMS[name].presets) == [
+    assert list(problems()[name].presets) == [
         "quick",
         "smoke",
         "paper",

@@ -19,11 +19,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 import hyperfront as hf
-from hyperfront.data.nyuv2 import CLASSES, METRES_PER_LEVEL, Pack, pack_name, prepare
 from hyperfront.errors import DataError, HyperfrontError
-from hyperfront.problems import PROBLEMS, build, nyuv2
-from hyperfront.problems.enet import ENet, unpool
-from hyperfront.problems.views import SCALES, RandomViews
+from hyperfront.zoo import PROBLEMS, build, nyuv2
+from hyperfront.zoo.data.nyuv2 import CLASSES, METRES_PER_LEVEL, Pack, pack_name, prepare
+from hyperfront.zoo.enet import ENet, unpool
+from hyperfront.zoo.views import SCALES, RandomViews
 from tests.data import DATA, needs_data
 
 IDENTITY = torch.tensor([1.0, 1.0, 0.0, 0.0, 1.0, 0.0])
@@ -459,7 +459,15 @@ def test_presets_make_hypernetworks_of_the_stated_size():
 
 @needs_data
 def test_the_smoke_preset_runs_from_the_command_line(tmp_path):
-    command = [sys.executable, "-c", "from hyperfront.cli import main; main()", "train", "nyuv2", "--preset", "smoke"]
+    command = [
+        sys.executable,
+        "-c",
+        "from hyperfront.apps.cli import main; main()",
+        "train",
+        "nyuv2",
+        "--preset",
+        "smoke",
+    ]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "HYPERFRONT_DATA": str(DATA)}
     start = time.perf_counter()
     done = subprocess.run([*command, "--out", "run"], cwd=tmp_path, capture_output=True, text=True, env=environment)

@@ -20,22 +20,22 @@ import pytest
 import torch
 from torch import nn
 
-from hyperfront import metrics
-from hyperfront.baselines import Expansion
+from hyperfront import indicators
+from hyperfront.comparison import Result
+from hyperfront.comparison import compare as comparing
+from hyperfront.comparison.baselines import Expansion
 from hyperfront.errors import CheckpointError
-from hyperfront.experiments import Result
-from hyperfront.experiments import compare as comparing
-from hyperfront.paper import ITEMS, Workshop, numbers, reproduce
-from hyperfront.paper.attribution import integrated_gradients
-from hyperfront.paper.deviations import DEVIATIONS
-from hyperfront.paper.report import collect, report
-from hyperfront.paper.runtime import subset_volumes
-from hyperfront.paper.studies import STUDIES, TOY, Study
+from reproduction import ITEMS, Workshop, numbers, reproduce
+from reproduction.attribution import integrated_gradients
+from reproduction.deviations import DEVIATIONS
+from reproduction.report import collect, report
+from reproduction.runtime import subset_volumes
+from reproduction.studies import STUDIES, TOY, Study
 from tests.chromium import chromium, needs_chromium  # noqa: F401 (a fixture)
-from tests.command import hyperfront
+from tests.command import reproduction
 from tests.data import DATA, needs_data
 
-RESULTS = Path(__file__).parents[1] / "results"
+RESULTS = Path(__file__).parents[1] / "reproduction" / "results"
 WITHOUT_DATA = ("figure-1", "figure-2", "figure-7", "figure-8", "figure-12")
 WITHOUT_FIGURE = ("table-1", "table-2", "table-3", "table-4", "table-5", "table-6", "appendix-b2", "deviations")
 
@@ -146,7 +146,7 @@ def test_an_item_runs_from_end_to_end_within_ten_seconds(name, workshop, tmp_pat
     assert time.process_time() - start < 10
     assert not finding.missing
     document = json.loads((folder / "data.json").read_text())
-    assert document["item"] == name and document["command"] == f"hyperfront reproduce {name} --preset smoke"
+    assert document["item"] == name and document["command"] == f"python -m reproduction make {name} --preset smoke"
     assert document["tables"] and all(
         len(row) == len(table["columns"]) for table in document["tables"] for row in table["rows"]
     )
@@ -206,12 +206,12 @@ def test_volumes_of_subsets_lie_between_those_of_the_worst_and_the_best_subset()
     assert list(found) == [1, 2, 3, 4, 5, 6]
     for size, (mean, deviation) in found.items():
         all_of_them = [
-            metrics.hypervolume(losses[list(rows)], reference) for rows in itertools.combinations(range(6), size)
+            indicators.hypervolume(losses[list(rows)], reference) for rows in itertools.combinations(range(6), size)
         ]
         assert min(all_of_them) <= mean <= max(all_of_them)
         assert deviation <= max(all_of_them) - min(all_of_them)
         assert mean == pytest.approx(fmean(all_of_them), abs=4 * deviation / 50**0.5 + 1e-12)
-    assert found[6] == (pytest.approx(metrics.hypervolume(losses, reference)), 0.0)
+    assert found[6] == (pytest.approx(indicators.hypervolume(losses, reference)), 0.0)
 
 
 ALL = torch.arange(10)[None]
@@ -327,7 +327,7 @@ def test_an_empty_folder_gives_a_report_with_the_papers_numbers(tmp_path):
     assert '<td class="paper">2.78</td>' in text and '<td class="gap">missing</td>' in text
     assert "0 as a smoke test" in text
     assert all(f'<section id="{name}">' in text for name in ITEMS)
-    assert all(f"hyperfront reproduce {name} --preset full" in text for name in ITEMS)
+    assert all(f"python -m reproduction make {name} --preset full" in text for name in ITEMS)
 
 
 @pytest.fixture(scope="module")
@@ -372,20 +372,20 @@ def test_what_is_in_the_list_is_what_is_there_now(tmp_path):
     for name in ("problem2", "zdt2", "zdt2-sigmoid"):
         for part in ("phn", "5"):
             shutil.copytree(RESULTS / "full" / "studies" / f"{name}-{part}", full / "studies" / f"{name}-{part}")
-    assert state_of("figure-8", hyperfront("reproduce", "--list", folder=tmp_path)) == ["ready", "-"]
+    assert state_of("figure-8", reproduction("list", "--out", "results", folder=tmp_path)) == ["ready", "-"]
     shutil.copytree(RESULTS / "full" / "figure-8", full / "figure-8")
-    assert state_of("figure-8", hyperfront("reproduce", "--list", folder=tmp_path)) == ["done", "-"]
+    assert state_of("figure-8", reproduction("list", "--out", "results", folder=tmp_path)) == ["done", "-"]
     (full / "studies" / "zdt2-5" / "results" / "ls-1.json").unlink()
-    assert state_of("figure-8", hyperfront("reproduce", "--list", folder=tmp_path)) == ["1 missing", "-"]
+    assert state_of("figure-8", reproduction("list", "--out", "results", folder=tmp_path)) == ["1 missing", "-"]
 
 
 def test_the_commands(tmp_path):
-    assert state_of("figure-8", hyperfront("reproduce", "--list", folder=tmp_path)) == ["-", "-"]
-    text = hyperfront("reproduce", "Figure 12", "figure-2", folder=tmp_path)
+    assert state_of("figure-8", reproduction("list", "--out", "results", folder=tmp_path)) == ["-", "-"]
+    text = reproduction("make", "--out", "results", "Figure 12", "figure-2", folder=tmp_path)
     assert "HV" not in text and "31,910" in text
     assert (tmp_path / "results" / "smoke" / "figure-12" / "figure.png").exists()
-    assert state_of("figure-12", hyperfront("reproduce", "--list", folder=tmp_path)) == ["ready", "done"]
-    hyperfront("report", "--out", "page.html", folder=tmp_path)
+    assert state_of("figure-12", reproduction("list", "--out", "results", folder=tmp_path)) == ["ready", "done"]
+    reproduction("report", "results", "--out", "page.html", folder=tmp_path)
     assert "Learning the Pareto front" in (tmp_path / "page.html").read_text()
     shutil.rmtree(tmp_path / "results")
 
@@ -393,31 +393,33 @@ def test_the_commands(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["reproduce"], "--list"),
-        (["reproduce", "tabel-1"], "did you mean 'table-1'"),
-        (["reproduce", "figure-1", "--preset", "ful"], "did you mean 'full'"),
-        (["reproduce", "figure-1", "--seeds", "0"], "one at least"),
-        (["reproduce", "figure-1", "--device", "tpu"], "cannot use this device"),
+        (["make"], "reproduction list"),
+        (["make", "tabel-1"], "did you mean 'table-1'"),
+        (["make", "figure-1", "--preset", "ful"], "did you mean 'full'"),
+        (["make", "figure-1", "--seeds", "0"], "one at least"),
+        (["make", "figure-1", "--device", "tpu"], "cannot use this device"),
         (["report", "nowhere"], "no such folder"),
         (["report", "."], "holds no results"),
         (["report", str(RESULTS / "full")], "one preset of the results"),
     ],
 )
 def test_mistakes_get_an_answer(words, message, tmp_path):
-    assert message in hyperfront(*words, folder=tmp_path, code=2)
+    assert message in reproduction(*words, folder=tmp_path, code=2)
 
 
 def test_ctrl_c_says_how_to_go_on(tmp_path):
     command = [
         sys.executable,
         "-c",
-        "from hyperfront.cli import main; main()",
-        "reproduce",
+        "from reproduction.__main__ import main; main()",
+        "make",
         "figure-8",
+        "--out",
+        "results",
         "--preset",
         "full",
     ]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(RESULTS.parents[1])}
     process = subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     )
@@ -441,7 +443,7 @@ def test_settings_are_chosen_for_each_method_once(tmp_path, monkeypatch):
     tuned = json.loads((tmp_path / "results" / "full" / "tuned" / "zdt1-epo.json").read_text())
     assert tuned["settings"] == {"lr": 1e-2} and sum(tuned["trials"].values()) == 2
     with monkeypatch.context() as patch:
-        patch.setattr("hyperfront.paper.workshop.tune", None)
+        patch.setattr("reproduction.store.tune", None)
         (tmp_path / "results" / "full" / "studies" / "tuned" / "results" / "epo-0.json").unlink()
         assert len(workshop.results("tuned")) == 2
     for changed in (replace(study, search={"lr": [1e-3]}), replace(study, changes={**few, "epochs": 3})):
@@ -459,7 +461,7 @@ def test_times_are_measured_again_with_other_settings_and_looks_on_another_model
 
     def seconds() -> dict:
         monkeypatch.setattr(
-            "hyperfront.paper.workshop.seconds_together", lambda *given: calls.append(given) or float(len(calls))
+            "reproduction.store.seconds_together", lambda *given: calls.append(given) or float(len(calls))
         )
         return workshop.seconds("toy", "phn-epo")
 
@@ -499,18 +501,20 @@ def test_fewer_seeds_replace_no_item_that_has_them_all(tmp_path):
 
 
 def test_an_item_keeps_seeds_that_were_trained_beside_its_own(tmp_path):
-    words = ["reproduce", "figure-8", "--out", str(tmp_path / "results"), "--runs", str(tmp_path / "runs")]
-    hyperfront(*words, "--seeds", "2", folder=tmp_path)
+    words = ["make", "figure-8", "--out", str(tmp_path / "results"), "--runs", str(tmp_path / "runs")]
+    reproduction(*words, "--seeds", "2", folder=tmp_path)
     table = tmp_path / "results" / "smoke" / "figure-8" / "table.md"
     before = table.read_text()
-    hyperfront(*words, folder=tmp_path)
+    reproduction(*words, folder=tmp_path)
     assert table.read_text() == before
-    assert state_of("figure-8", hyperfront("reproduce", "--list", folder=tmp_path)) == ["-", "done"]
+    assert state_of("figure-8", reproduction("list", "--out", "results", folder=tmp_path)) == ["-", "done"]
 
 
 def test_an_item_whose_data_are_missing_does_not_stop_the_others(tmp_path):
     (tmp_path / "data").mkdir()
-    text = hyperfront("reproduce", "table-2", "figure-12", "--data-dir", "data", folder=tmp_path, code=2)
+    text = reproduction(
+        "make", "--out", "results", "table-2", "figure-12", "--data-dir", "data", folder=tmp_path, code=2
+    )
     assert "not all could be made" in text and "table-2" in text
     assert (tmp_path / "results" / "smoke" / "figure-12" / "figure.png").exists()
 

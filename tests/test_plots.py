@@ -19,7 +19,7 @@ from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.image import imread
 from torch import Tensor
 
-from hyperfront import metrics, plots, preferences
+from hyperfront import indicators, plots, preferences
 from hyperfront.errors import HyperfrontError
 from hyperfront.front import Front
 from hyperfront.plots import interactive, static
@@ -45,7 +45,7 @@ def zdt3(samples: int) -> Tensor:
     """The five curves of ZDT3's front, moved up to be positive."""
     x = torch.linspace(0, 1, samples, dtype=torch.float64)
     points = torch.stack([x, 1.8 - x.sqrt() - x * torch.sin(10 * math.pi * x)], dim=-1)
-    return points[metrics.nondominated(points)]
+    return points[indicators.nondominated(points)]
 
 
 def dtlz2() -> Front:
@@ -244,7 +244,7 @@ def test_hover_tells_ray_losses_scores_and_uniformity() -> None:
     (trace,) = named(interactive.front(front), "front")
     assert "%{text}" in trace.hovertemplate and len(trace.text) == 25
     ray, left = front.rays[4], front.losses[4, 0]
-    uniformity = metrics.uniformity(front.losses, front.rays)[4]
+    uniformity = indicators.uniformity(front.losses, front.rays)[4]
     for part in (
         f"{ray[0]:.4g}, {ray[1]:.4g}",
         "dominated",
@@ -270,7 +270,7 @@ def test_evolution_in_the_plane() -> None:
     panels = {axes.get_ylabel(): axes for axes in figure.axes}
     assert panels["hypervolume"].lines[0].get_ydata().tolist() == [r["hypervolume"] for r in history]
     best = panels["hypervolume"].lines[1].get_ydata()[0]
-    assert best == pytest.approx(metrics.hypervolume(zdt3(200), (20, 20)))
+    assert best == pytest.approx(indicators.hypervolume(zdt3(200), (20, 20)))
 
 
 @pytest.mark.parametrize("m", [2, 3, 5])

@@ -217,15 +217,15 @@ def test_points_of_the_simplex_pass_unchanged(m, seed, dtype):
 
 @pytest.mark.parametrize("scale", [1e-30, 0.5, 3.0, 1e30, 1e38])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_other_lengths_are_normalised_with_a_notice(scale, dtype):
+def test_other_lengths_are_normalized_with_a_notice(scale, dtype):
     points = simplex(50, 4).to(dtype)
-    with pytest.warns(UserWarning, match="normalised"):
+    with pytest.warns(UserWarning, match="normalized"):
         torch.testing.assert_close(validate(points * scale, 4), points)
 
 
 @pytest.mark.parametrize("huge", [torch.tensor([3e38, 3e38]), torch.tensor([1e308, 1e308], dtype=torch.float64)])
-def test_huge_entries_are_normalised_without_overflow(huge):
-    with pytest.warns(UserWarning, match="normalised"):
+def test_huge_entries_are_normalized_without_overflow(huge):
+    with pytest.warns(UserWarning, match="normalized"):
         assert validate(huge, 2).tolist() == [[0.5, 0.5]]
 
 

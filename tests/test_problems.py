@@ -13,10 +13,10 @@ from torch import Tensor
 
 import hyperfront as hf
 from hyperfront.errors import HyperfrontError, LossError, ProblemError
-from hyperfront.metrics import hypervolume
+from hyperfront.indicators import hypervolume
 from hyperfront.preferences import das_dennis
 from hyperfront.problem import Point
-from hyperfront.problems import PROBLEMS, build
+from hyperfront.problem.registry import build, problems
 
 CASES = {
     "fonseca": {"variables": 7},
@@ -295,7 +295,7 @@ def test_unknown_problems_and_arguments_are_named():
         build("problem2", variables=3)
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", problems())
 def test_built_in_problems_know_how_to_be_built_again(name):
     problem = build(name)
     again = build(problem.identity["problem"], **problem.identity["arguments"])
@@ -319,12 +319,12 @@ def supervised(**options) -> hf.Problem:
     st.sets(st.sampled_from(["error", "gain"])),
 )
 @settings(max_examples=50, deadline=None, derandomize=True)
-def test_solvers_see_how_far_a_value_is_from_the_ideal_in_its_unit(scale, ideal, maximise):
-    problem = supervised(scale=dict(zip(MEASURES, scale)), ideal=dict(zip(MEASURES, ideal)), maximise=sorted(maximise))
+def test_solvers_see_how_far_a_value_is_from_the_ideal_in_its_unit(scale, ideal, maximize):
+    problem = supervised(scale=dict(zip(MEASURES, scale)), ideal=dict(zip(MEASURES, ideal)), maximize=sorted(maximize))
     losses = problem.losses(lambda x: x.double(), (X,))
     values = [X.double().mean().item(), X.double().std().item()]
     for j, name in enumerate(MEASURES):
-        behind = ideal[j] - values[j] if name in maximise else values[j] - ideal[j]
+        behind = ideal[j] - values[j] if name in maximize else values[j] - ideal[j]
         assert losses[j].item() == pytest.approx(behind / scale[j], rel=1e-6, abs=1e-6)
 
 
@@ -338,8 +338,8 @@ def test_without_units_losses_are_the_values_themselves():
     [
         ({"scale": {"errror": 2.0}}, "errror"),
         ({"ideal": {"loss": 0.0}}, "loss"),
-        ({"maximise": ["accuracy"], "ideal": {"gain": 1.0}}, "accuracy"),
-        ({"maximise": ["gain"]}, "gain is maximised"),
+        ({"maximize": ["accuracy"], "ideal": {"gain": 1.0}}, "accuracy"),
+        ({"maximize": ["gain"]}, "gain is maximized"),
         ({"scale": {"gain": 0.0}}, "positive"),
         ({"scale": {"gain": -1.0}}, "positive"),
         ({"scale": {"gain": math.nan}}, "positive"),

@@ -13,9 +13,10 @@ import pytest
 import torch
 
 import hyperfront as hf
-from hyperfront.paper import ITEMS, Workshop
-from hyperfront.paper.drawing import NAME_OF
+from reproduction import ITEMS, Workshop
+from reproduction.drawing import NAME_OF
 from tests.command import hyperfront as in_this_process
+from tests.command import reproduction
 from tests.data import DATA, needs_data
 from tests.test_cli import hyperfront
 
@@ -62,7 +63,7 @@ def test_the_diff_is_a_working_loop_before_and_after():
 
 
 def commands_of(block: str) -> list[str]:
-    return re.findall(r"^\$ hyperfront (.*?)(?:\s+#.*)?$", block, flags=re.MULTILINE)
+    return re.findall(r"^\$ (?:hyperfront|python -m) (.*?)(?:\s+#.*)?$", block, flags=re.MULTILINE)
 
 
 def test_the_commands_run_in_order_and_the_demo_reaches_the_true_front(tmp_path):
@@ -94,11 +95,15 @@ def test_the_commands_with_data_run_in_order(tmp_path, monkeypatch):
         if words[0] in SHORTER:  # as the README says, but for seconds
             words = shlex.split(command.replace("--preset best", "").replace("--seeds 3", "--seeds 1"))
             words += ["--preset", "smoke", *SHORTER[words[0]]]
-        printed[words[0]] = hyperfront(*words, folder=tmp_path)
-    assert set(printed) == {"data", "train", "results", "compare", "tune", "reproduce", "report"}
+        if words[0] == "reproduction":
+            words = [*words[1:], "--out", str(tmp_path / ("results" if words[1] == "make" else "report.html"))]
+            printed[words[0]] = reproduction(*words, folder=tmp_path)
+        else:
+            printed[words[0]] = hyperfront(*words, folder=tmp_path)
+    assert set(printed) == {"data", "train", "results", "compare", "tune", "make", "report"}
     assert "cpmtl" in printed["compare"] and "wrote runs/tune-adult-smoke-1-epochs/epo.json" in printed["tune"]
     assert "multi-fashion-mnist" in printed["results"]
-    assert "PHN-EPO, same rays" in printed["reproduce"] and (tmp_path / "report.html").exists()
+    assert "PHN-EPO, same rays" in printed["make"] and (tmp_path / "report.html").exists()
 
 
 def test_make_demo_is_the_demo_and_make_test_the_whole_suite():
@@ -127,7 +132,7 @@ def test_the_results_in_the_docs_are_those_of_the_files():
     shown = [
         row for row in tables((ROOT / "docs" / "problems.md").read_text()) if {"problem", "method", "HV"} <= set(row)
     ]
-    known = tables(in_this_process("results", str(ROOT / "results"), "--markdown", folder=ROOT))
+    known = tables(in_this_process("results", str(ROOT / "reproduction" / "results"), "--markdown", folder=ROOT))
     assert len(shown) > 50
     stale = [row for row in shown if not any(row.items() <= other.items() for other in known)]
     assert not stale
@@ -137,7 +142,7 @@ def test_what_the_readme_says_is_reached_is_that_of_the_files():
     """Hypervolume / uniformity of PHN-EPO: each pair is a row of the results, of its problem and preset."""
     known = [
         (row["problem"], row["data"], row["preset"].split(",")[0], float(row["HV"][:5]), float(row["uniformity"][:5]))
-        for row in tables(in_this_process("results", str(ROOT / "results"), "--markdown", folder=ROOT))
+        for row in tables(in_this_process("results", str(ROOT / "reproduction" / "results"), "--markdown", folder=ROOT))
         if row["method"] == "phn-epo"
     ]
     named = {
@@ -162,7 +167,7 @@ def test_what_the_readme_says_is_reached_is_that_of_the_files():
 def test_the_comparison_in_the_readme_is_that_of_the_files():
     known = {}
     for item in ("table-1", "table-2", "table-3", "table-4"):
-        known |= ITEMS[item].make(Workshop(ROOT / "results", "full", train=False)).numbers
+        known |= ITEMS[item].make(Workshop(ROOT / "reproduction" / "results", "full", train=False)).numbers
     shown = [row for row in tables(README) if "PHN-LS" in row]
     assert len(shown) == 9
     for row in shown:

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hyperfront as hf
-from hyperfront import data
-from hyperfront.data import sarcos as recording
-from hyperfront.data.sarcos import Motion, read_matrix
 from hyperfront.errors import DataError, HyperfrontError
-from hyperfront.problems import PROBLEMS, build
-from hyperfront.problems.sarcos import block_split, paper_split
+from hyperfront.problem.registry import build, problems
+from hyperfront.zoo import data
+from hyperfront.zoo.data import sarcos as recording
+from hyperfront.zoo.data.sarcos import Motion, read_matrix
+from hyperfront.zoo.sarcos import block_split, paper_split
 from tests.data import DATA, needs_data
 from tests.test_cli import hyperfront
 
@@ -189,8 +189,8 @@ def test_unknown_choices_suggest_the_nearest():
 
 def test_the_target_needs_no_data():
     problem = build("sarcos", data_dir="nowhere")
-    assert problem.model(**PROBLEMS["sarcos"].presets["paper"].model).target.n == 139_015
-    assert list(PROBLEMS["sarcos"].presets) == ["quick", "smoke", "paper", "best"]
+    assert problem.model(**problems()["sarcos"].presets["paper"].model).target.n == 139_015
+    assert list(problems()["sarcos"].presets) == ["quick", "smoke", "paper", "best"]
 
 
 @needs_data

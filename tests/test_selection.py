@@ -12,8 +12,8 @@ from scipy import optimize
 from torch import Tensor
 
 from hyperfront.errors import SelectionError
+from hyperfront.front.selection import best, check, search
 from hyperfront.preferences import das_dennis, rays
-from hyperfront.selection import best, check, search
 
 
 def sphere(points: Tensor) -> dict[str, Tensor]:

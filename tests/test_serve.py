@@ -13,13 +13,13 @@ import torch
 import tritonclient.http as triton
 
 import hyperfront as hf
-from hyperfront.batches import tensors
-from hyperfront.cli.serve import serve as command
-from hyperfront.problems import build
-from hyperfront.serve.batching import Batcher
-from hyperfront.serve.predictor import Query
-from hyperfront.serve.service import serve_model
-from hyperfront.serve.tensors import TensorSpec
+from hyperfront.apps.cli.serve import serve as command
+from hyperfront.apps.serve.batching import Batcher
+from hyperfront.apps.serve.predictor import Query
+from hyperfront.apps.serve.service import serve_model
+from hyperfront.apps.serve.tensors import TensorSpec
+from hyperfront.problem.registry import build
+from hyperfront.storage.batches import tensors
 from tests.modules import CASES
 from tests.serving import Client, lenet_service, serving
 
@@ -212,7 +212,7 @@ def test_built_in_problems_are_served_without_their_data(name):
     assert all(len(output) == 3 for output in found)
 
 
-def test_networks_that_normalise_by_their_batch_are_never_batched_with_others():
+def test_networks_that_normalize_by_their_batch_are_never_batched_with_others():
     net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4))
     model = hf.wrap(net, ["a", "b"], batchnorm="batch", hidden=4)
     service = serve_model(model, inputs=[TensorSpec("x", "FP32", (4,))])
@@ -257,19 +257,19 @@ def test_the_front_and_an_operating_point_of_it(analytic):
     server, model, problem = analytic
     status, document = server.get("/v1/front")
     assert (status, document["objectives"], len(document["rays"])) == (200, ["l1", "l2"], 25)
-    status, point = server.post("/v1/select", {"minimise": "l1", "subject_to": {"l2": 0.5}})
+    status, point = server.post("/v1/select", {"minimize": "l1", "subject_to": {"l2": 0.5}})
     assert (status, point["refined"]) == (200, True)
     losses = hf.evaluate(model, problem, [point["ray"]]).losses[0]
     assert losses[1] == pytest.approx(0.5, abs=1e-3)
     assert losses.tolist() == pytest.approx(list(point["losses"].values()))
-    status, refused = server.post("/v1/select", {"minimise": "l1", "subject_to": {"l2": [">=", 7]}})
+    status, refused = server.post("/v1/select", {"minimize": "l1", "subject_to": {"l2": [">=", 7]}})
     assert status == 422
     assert "the nearest point has l2 =" in refused["error"]
-    assert server.post("/v1/select", {"minimise": "l7"})[0] == 400
+    assert server.post("/v1/select", {"minimize": "l7"})[0] == 400
 
 
 def test_a_run_without_a_front_says_so(server):
-    assert server.get("/v1/front")[0] == server.post("/v1/select", {"minimise": "left"})[0] == 404
+    assert server.get("/v1/front")[0] == server.post("/v1/select", {"minimize": "left"})[0] == 404
 
 
 def test_sizes_may_be_free():

@@ -21,10 +21,10 @@ from schemathesis import GenerationMode
 from schemathesis.checks import CHECKS
 
 import hyperfront as hf
-from hyperfront.problems import build
-from hyperfront.problems.fairness import TabularNet
-from hyperfront.serve.service import serve_model
-from hyperfront.serve.settings import Limits, Settings
+from hyperfront.apps.serve.service import serve_model
+from hyperfront.apps.serve.settings import Limits, Settings
+from hyperfront.problem.registry import build
+from hyperfront.zoo.fairness import TabularNet
 from tests.serving import Client, serving
 
 PATH = "/v2/models/people/infer"

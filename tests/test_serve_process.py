@@ -22,7 +22,7 @@ import torch
 import tritonclient.http as triton
 
 import hyperfront as hf
-from hyperfront.cli import main
+from hyperfront.apps.cli import main
 from tests.serving import Client
 
 ROOT = Path(__file__).parents[1]
@@ -53,7 +53,7 @@ def started(*words: str, **environment: str) -> Iterator[tuple[Client, subproces
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    code = "from hyperfront.cli import main; main()"
+    code = "from hyperfront.apps.cli import main; main()"
     process = subprocess.Popen(
         [sys.executable, "-c", code, "serve", *words, "--port", str(port)],
         cwd=ROOT,
@@ -92,11 +92,11 @@ def test_a_module_of_ones_own_by_name_with_its_inputs_stated(run):
             reply = reader.infer("mine", [picture], parameters={"ray": "0.3,0.7"}, headers=key)
         expected = hf.load(run, net()).at([0.3, 0.7])(torch.from_numpy(x)).detach()
         np.testing.assert_allclose(reply.as_numpy("output"), expected, rtol=1e-5, atol=1e-6)
-        status, point = client.post("/v1/select", {"minimise": "a"}, key)
+        status, point = client.post("/v1/select", {"minimize": "a"}, key)
         assert (status, point["refined"]) == (200, False)
         front = hf.Front.load(run / "front.json")
         assert point["losses"]["a"] == front.losses[:, 0].min()
-        assert client.post("/v1/select", {"minimise": "a"})[0] == 401
+        assert client.post("/v1/select", {"minimize": "a"})[0] == 401
     assert process.returncode in (0, -signal.SIGTERM)
     lines = [json.loads(line) for line in log]
     assert lines[0]["event"] == "starting"

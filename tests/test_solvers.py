@@ -14,13 +14,13 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
 from hyperfront.errors import HyperfrontError
-from hyperfront.metrics import nonuniformity
+from hyperfront.indicators import nonuniformity
 from hyperfront.solvers import EPO, LS, Status, lift
 from hyperfront.solvers import linprog as linprog_module
 from hyperfront.solvers.epo import LOSS_FLOOR, RAY_FLOOR, program
-from hyperfront.solvers.linprog import maximise, maximise_or_relax
-from hyperfront.solvers.linprog_plain import maximise_one
-from hyperfront.solvers.minnorm import active_set, min_norm
+from hyperfront.solvers.linalg.linprog import maximize, maximize_or_relax
+from hyperfront.solvers.linalg.linprog_plain import maximize_one
+from hyperfront.solvers.linalg.minnorm import active_set, min_norm
 
 KINDS = ("generic", "low rank", "rank 1", "duplicate", "opposite", "zero", "all zero", "unequal")
 HARMLESS = ("generic", "low rank", "unequal")  # whose optimum is not a matter of rounding
@@ -149,7 +149,7 @@ def test_rays_are_solved_independently(kind: str, m: int, seed: int) -> None:
 def test_the_closed_form_for_two_objectives_is_the_linear_program(kind: str, seed: int) -> None:
     losses, rays, gram = instances(kind, 30, 2, seed)
     weights, status = EPO()(losses, rays, gram)
-    alpha, solved = maximise(*lp(losses, rays, gram))
+    alpha, solved = maximize(*lp(losses, rays, gram))
     assert solved.all()
     ours, theirs = (judge(losses, rays, gram, w, status) for w in (weights, alpha))
     assert torch.allclose(ours[0], theirs[0], rtol=0, atol=1e-8) and ours[1].max() < 1e-12
@@ -311,10 +311,10 @@ def random_programs(R: int, m: int, q: int, seed: int) -> tuple[Tensor, Tensor, 
 
 @pytest.mark.parametrize("bland", [0, linprog_module.BLAND])
 @pytest.mark.parametrize(("m", "q"), [(2, 2), (3, 5), (5, 5), (7, 9), (10, 12)])
-def test_maximise_agrees_with_highs(m: int, q: int, bland: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_maximize_agrees_with_highs(m: int, q: int, bland: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linprog_module, "BLAND", bland)
     c, A, b = random_programs(80, m, q, seed=m)
-    alpha, solved = maximise(c, A, b)
+    alpha, solved = maximize(c, A, b)
     assert 10 < solved.sum() < 80
     assert torch.allclose(alpha.sum(-1), torch.ones(80, dtype=torch.float64)) and (alpha >= 0).all()
     assert ((A @ alpha[..., None])[..., 0] - b)[solved].min() > -1e-12
@@ -329,8 +329,8 @@ def test_one_program_in_plain_numbers_is_solved_like_many(m: int, q: int) -> Non
     c, A, b = random_programs(300, m, q, seed=m)
     A[::7, 0], b = 0, b.clamp_min(-3)
     b[::14, 0] = 1  # 0 >= 1
-    alpha, solved = maximise(c, A, b)
-    found = [maximise_one(*(t[i].tolist() for t in (c, A, b))) for i in range(300)]
+    alpha, solved = maximize(c, A, b)
+    found = [maximize_one(*(t[i].tolist() for t in (c, A, b))) for i in range(300)]
     given = torch.tensor([one is not None for one in found])
     assert not (given & ~solved).any() and given.sum() > 0.9 * solved.sum()
     plain = torch.tensor([one or [0.0] * m for one in found], dtype=torch.float64)[given]
@@ -338,32 +338,32 @@ def test_one_program_in_plain_numbers_is_solved_like_many(m: int, q: int) -> Non
     assert ((A[given] @ plain[..., None])[..., 0] - b[given]).min() > -1e-10
 
 
-def test_maximise_or_relax_drops_only_the_last_row_and_only_where_it_must() -> None:
+def test_maximize_or_relax_drops_only_the_last_row_and_only_where_it_must() -> None:
     c, A, b = random_programs(300, 4, 5, seed=1)
     b[:, -1] = 1
-    alpha, solved, kept = maximise_or_relax(c, A, b)
-    strict, relaxed = maximise(c, A, b), maximise(c, A[:, :-1], b[:, :-1])
+    alpha, solved, kept = maximize_or_relax(c, A, b)
+    strict, relaxed = maximize(c, A, b), maximize(c, A[:, :-1], b[:, :-1])
     assert torch.equal(kept, strict[1]) and torch.equal(solved, relaxed[1])
     expected = torch.where(kept[:, None], strict[0], relaxed[0])
     value, theirs = ((c * w).sum(-1)[solved] for w in (alpha, expected))
     assert torch.allclose(value, theirs) and (solved & ~kept).sum() > 20
 
 
-def test_maximise_survives_what_makes_no_sense() -> None:
+def test_maximize_survives_what_makes_no_sense() -> None:
     nan, inf = math.nan, math.inf
     c = torch.tensor([[nan, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 2.0, 3.0], [1.0, 2.0, 3.0]])
     A = torch.zeros(4, 2, 3)
     b = torch.tensor([[0.0, 0.0], [0.0, -inf], [1.0, 0.0], [inf, nan]])
-    alpha, solved = maximise(c, A, b)
+    alpha, solved = maximize(c, A, b)
     assert solved.tolist() == [False, True, False, False]
     assert torch.allclose(alpha.sum(-1), torch.ones(4, dtype=torch.float64))
 
 
-def test_maximise_gives_up_without_an_exception(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_maximize_gives_up_without_an_exception(monkeypatch: pytest.MonkeyPatch) -> None:
     c, A, b = random_programs(50, 6, 8, seed=3)
-    feasible = maximise(c, A, b)[1]
+    feasible = maximize(c, A, b)[1]
     monkeypatch.setattr(linprog_module, "PIVOTS", 0)
-    alpha, solved = maximise(c, A, b)
+    alpha, solved = maximize(c, A, b)
     assert (feasible & ~solved).any() and torch.equal(alpha[~solved], torch.full_like(alpha[~solved], 1 / 6))
 
 
@@ -391,10 +391,10 @@ def test_the_active_set_finds_the_closed_form(kind: str, seed: int) -> None:
     assert torch.allclose(short, active, rtol=0, atol=1e-7)
 
 
-# the scalarisations
+# the scalarizations
 
 
-def test_linear_scalarisation_is_the_ray_and_its_lift() -> None:
+def test_linear_scalarization_is_the_ray_and_its_lift() -> None:
     losses, rays, _ = instances("generic", 9, 3, seed=0)
     weights, status = LS()(losses, rays)
     assert torch.equal(weights, rays) and not status.any()
@@ -405,7 +405,7 @@ def test_linear_scalarisation_is_the_ray_and_its_lift() -> None:
     assert torch.equal(lifted(losses, rays)[0][2], rays[2])
 
 
-def test_lifted_weights_are_the_normalised_derivative() -> None:
+def test_lifted_weights_are_the_normalized_derivative() -> None:
     def smooth(losses: Tensor, rays: Tensor) -> Tensor:
         return 0.1 * (rays * losses / 0.1).logsumexp(-1)
 

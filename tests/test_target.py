@@ -10,9 +10,9 @@ from torch import nn
 from torch.func import functional_call
 
 import hyperfront as hf
-from hyperfront.assemblies import Replace
-from hyperfront.batches import map_tensors, row_range, tensors
 from hyperfront.errors import TargetError
+from hyperfront.model.assemblies import Replace
+from hyperfront.storage.batches import map_tensors, row_range, tensors
 from tests.modules import CASES, ConvNet, TiedTransformer, TwoInputs, mlp
 
 RAYS = torch.tensor([[0.5, 0.5], [0.9, 0.1], [0.23, 0.77]])
@@ -167,7 +167,7 @@ class TestBatchNorm:
         model.train()
         by_batch = model(x, ray)
         model.eval()
-        # the batch itself was the calibration data; BatchNorm normalises by the biased variance, running ones are not
+        # the batch itself was the calibration data; BatchNorm normalizes by the biased variance, running ones are not
         count = 6 * 7 * 7
         torch.testing.assert_close(model(x, ray), by_batch, atol=3 / count, rtol=0.05)
 
@@ -225,7 +225,7 @@ def test_an_error_of_the_module_itself_is_shown_as_it_is():
     [
         (lambda: hf.wrap(nn.ReLU(), ["a", "b"]), "no parameters"),
         (lambda: hf.wrap(mlp(), ["a", "b"], generate="head.*"), "no parameter of the target is generated"),
-        (lambda: hf.wrap(nn.LazyLinear(2), ["a", "b"]), "uninitialised"),
+        (lambda: hf.wrap(nn.LazyLinear(2), ["a", "b"]), "uninitialized"),
         (lambda: hf.wrap(mlp(), ["a"]), "at least two objectives"),
         (lambda: hf.wrap(mlp(), "a"), "at least two objectives"),
         (lambda: hf.wrap(mlp(), ["a", "a"]), "different names"),

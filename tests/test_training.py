@@ -21,10 +21,11 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import hyperfront as hf
-from hyperfront import checkpoint, metrics
+from hyperfront import indicators
 from hyperfront.errors import CheckpointError, LossError, ProblemError
-from hyperfront.problems import build
-from hyperfront.solvers import Average, Clip, NormaliseByStart, Status
+from hyperfront.problem.registry import build
+from hyperfront.solvers import Average, Clip, NormalizeByStart, Status
+from hyperfront.storage import checkpoint, trees
 from hyperfront.training import loop
 from tests import runs
 
@@ -253,12 +254,12 @@ def test_an_epoch_that_was_stopped_keeps_the_time_it_had_taken(tmp_path):
     assert run.history[0]["seconds"] >= 0.2
 
 
-def test_options_of_the_optimiser_are_those_of_the_device_it_goes_on_at(tmp_path):
+def test_options_of_the_optimizer_are_those_of_the_device_it_goes_on_at(tmp_path):
     runs.run(tmp_path, epochs=1)
     tensors, document = checkpoint.read(tmp_path / "last.safetensors")
-    state, packed = checkpoint.unpack(document["training"], tensors), {}
+    state, packed = trees.unpack(document["training"], tensors), {}
     state["optimizer"]["param_groups"][0]["capturable"] = True  # as a GPU's
-    document["training"] = checkpoint.pack(state, "training", packed)
+    document["training"] = trees.pack(state, "training", packed)
     checkpoint.write(tmp_path / "last.safetensors", tensors | packed, document)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"epochs": 2}))
@@ -316,7 +317,7 @@ def test_a_data_loader_trains_too_and_resumes_at_epochs(tmp_path):
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
 
 
-def test_any_optimiser_and_schedule_can_be_used_and_resumed(tmp_path):
+def test_any_optimizer_and_schedule_can_be_used_and_resumed(tmp_path):
     optimizer = partial(torch.optim.SGD, lr=0.01, momentum=0.9)
     schedule = partial(torch.optim.lr_scheduler.StepLR, step_size=8)
     settings = {"optimizer": optimizer, "schedule": schedule, "epochs": 3}
@@ -398,7 +399,7 @@ def test_tensorboard_holds_what_the_records_hold(tmp_path):
 
 def test_what_a_solver_remembers_is_resumed_too(tmp_path):
     rays = hf.rays(3, m=2)
-    solver = hf.chain(NormaliseByStart(steps=12), Average(rays.tolist()), hf.EPO(), Clip(low=0.01))
+    solver = hf.chain(NormalizeByStart(steps=12), Average(rays.tolist()), hf.EPO(), Clip(low=0.01))
 
     class Stop(hf.Callback):
         def epoch_ended(self, record):
@@ -424,10 +425,10 @@ class TestTheory:
         torch.manual_seed(0)
         run = hf.fit(problem.model(hidden=50), problem, epochs=10, rays_per_step=16, lr=3e-3, callbacks=[])
         assert problem.truth.distance(run.front.losses).max() < 1e-3
-        assert metrics.uniformity(run.front.losses, run.front.rays).min() > 0.99
+        assert indicators.uniformity(run.front.losses, run.front.rays).min() > 0.99
         assert {name for record in run.history for name in record["status"]} <= {"as_named", "floored"}
 
-    def test_linear_scalarisation_ends_up_at_the_extremes_of_a_concave_front(self):
+    def test_linear_scalarization_ends_up_at_the_extremes_of_a_concave_front(self):
         problem = build("fonseca", variables=5)
         torch.manual_seed(0)
         run = hf.fit(
@@ -447,9 +448,9 @@ class TestTheory:
             problem.model(hidden=32), problem, solver=solver, epochs=8, rays_per_step=16, lr=3e-3, callbacks=[]
         )
         assert problem.truth.distance(run.front.losses).max() < 1e-2
-        assert metrics.uniformity(run.front.losses, run.front.rays).min() > 0.98
+        assert indicators.uniformity(run.front.losses, run.front.rays).min() > 0.98
 
-    def test_a_lifted_scalarisation_trains_like_a_solver(self):
+    def test_a_lifted_scalarization_trains_like_a_solver(self):
         problem = build("vlmop2")
         torch.manual_seed(0)
         smooth = hf.lift(lambda losses, rays: (rays * losses / 0.02).logsumexp(-1), convention="inverse")

@@ -12,8 +12,8 @@ from statistics import fmean
 
 import torch
 
-from hyperfront import metrics
-from hyperfront.experiments.result import Result, load_folder
+from hyperfront import indicators
+from hyperfront.comparison.result import Result, load_folder
 
 RESULTS = Path(__file__).parents[2] / "results"
 
@@ -23,13 +23,13 @@ def show(problem: str, results: list[Result]) -> None:
     each ray; means over seeds."""
     owners = [f"{result.method} at {result.settings['lr']:g}" for result in results for _ in result.losses()]
     every = torch.cat([result.losses() for result in results])
-    good = metrics.nondominated(every).nonzero()[:, 0]
+    good = indicators.nondominated(every).nonzero()[:, 0]
     counted, divided, nearest = [], [], Counter[str]()
     for result in (each for each in results if each.preset == "best" and each.method == "phn-epo"):
         rays, losses = result.inverse_rays(), result.losses()
-        most, which = metrics.uniformity(every[good], rays[:, None]).max(-1)
-        counted.append(metrics.controllability(losses, rays, every[good]).mean().item())
-        divided.append((metrics.uniformity(losses, rays) / most).clamp(max=1).mean().item())
+        most, which = indicators.uniformity(every[good], rays[:, None]).max(-1)
+        counted.append(indicators.controllability(losses, rays, every[good]).mean().item())
+        divided.append((indicators.uniformity(losses, rays) / most).clamp(max=1).mean().item())
         nearest.update(owners[good[index]] for index in which.tolist())
     whose = ", ".join(f"{name} ({count})" for name, count in nearest.most_common(3))
     print(f"{problem:<8} of attainable {fmean(counted):.3f}, divided {fmean(divided):.3f}; nearest to rays: {whose}")

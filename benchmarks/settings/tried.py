@@ -20,9 +20,9 @@ from typing import Any
 import torch
 
 import hyperfront as hf
-from hyperfront.cli.arguments import parse
-from hyperfront.problems import build, recipe
-from hyperfront.problems.recipe import Recipe
+from hyperfront.apps.cli.arguments import parse
+from hyperfront.problem.recipe import Recipe
+from hyperfront.problem.registry import build, recipe
 from hyperfront.solvers.names import make_solver
 
 

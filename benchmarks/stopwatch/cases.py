@@ -14,10 +14,10 @@ from torch.nn import functional as F
 
 import hyperfront as hf
 from hyperfront.problem import Problem
-from hyperfront.problems import build, recipe
-from hyperfront.problems.fairness import DATA_SETS
-from hyperfront.problems.recipe import Recipe
-from hyperfront.sources import TensorSource
+from hyperfront.problem.recipe import Recipe
+from hyperfront.problem.registry import build, recipe
+from hyperfront.problem.sources import TensorSource
+from hyperfront.zoo.fairness import DATA_SETS
 
 Splits = Mapping[str, tuple[Tensor, ...]]
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 import hyperfront as hf
-from hyperfront.problems import build
+from hyperfront.problem.registry import build
 
 HYPERVOLUME, UNIFORMITY = 2.78, 0.952
 
@@ -51,7 +51,7 @@ def main() -> None:
     stop, reached = Stop(), False
     try:
         hf.fit(
-            problem.model(initialisation="plain"),
+            problem.model(initialization="plain"),
             problem,
             epochs=options.epochs,
             warmup=200,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 
 import hyperfront as hf
-from hyperfront import metrics
+from hyperfront import indicators
 from hyperfront.solvers import Solver
 from stopwatch.cases import Case
 
@@ -72,7 +72,7 @@ def _whole_run(case: Case, device: torch.device, engine: str, solver: Solver, ep
     total = time.perf_counter() - start
     training = sum(record["seconds"] for record in run.history)
     front = hf.evaluate(run.model, case.problem.test)
-    volume = metrics.hypervolume(front.losses, front.reference or ())
+    volume = indicators.hypervolume(front.losses, front.reference or ())
     name = f"PHN-{type(solver).__name__}"
     return WholeRun(engine, name, seed, len(run.history), training, total, volume, front.uniformity())
 

@@ -7,7 +7,7 @@ Two words carry everything:
 
 :func:`wrap` turns any ``nn.Module`` into a :class:`ParetoModel`, which has a network for every ray. :func:`supervised`
 or :func:`analytic` states the objectives. :func:`fit` trains with a solver (:class:`EPO`, :class:`LS` and seven more,
-or any scalarisation through :func:`lift`; :func:`chain` adds normalisation and the like) on rays drawn from preferences
+or any scalarization through :func:`lift`; :func:`chain` adds normalization and the like) on rays drawn from preferences
 (:class:`Dirichlet`). :func:`evaluate` measures a :class:`Front`, :meth:`Front.select` finds the ray of an operating
 point, and ``model.at(ray)`` is a plain module; :mod:`hyperfront.export` makes files of it, or of the whole front.
 :func:`explore` shows all of it on a page.
@@ -15,15 +15,17 @@ point, and ``model.at(ray)`` is a plain module; :mod:`hyperfront.export` makes f
 Shapes are one contract everywhere: ``m`` objectives, ``R`` rays, ``B`` rows, ``n`` generated weights; rays first.
 """
 
-from hyperfront.alignment import align
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from hyperfront.errors import HyperfrontError
-from hyperfront.explorer import explore
 from hyperfront.front import Front, evaluate
-from hyperfront.measures import Gathered, SetLoss
+from hyperfront.front.alignment import align
 from hyperfront.model import ParetoModel, wrap
 from hyperfront.preferences import Dirichlet, FixedRays, das_dennis, rays
 from hyperfront.problem import Problem, analytic, supervised
-from hyperfront.runs import Run, load
+from hyperfront.problem.losses import Gathered, SetLoss
 from hyperfront.solvers import (
     COSMOS,
     EPO,
@@ -39,6 +41,10 @@ from hyperfront.solvers import (
     lift,
 )
 from hyperfront.training import Callback, Progress, Step, TensorBoard, backward, fit
+from hyperfront.training.runs import Run, load
+
+if TYPE_CHECKING:
+    from hyperfront.apps.explorer import explore
 
 __version__ = "0.1.0"
 
@@ -80,3 +86,12 @@ __all__ = [
     "supervised",
     "wrap",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The doors to applications, which are imported when they are first opened."""
+    if name == "explore":
+        from hyperfront.apps.explorer import explore
+
+        return explore
+    raise AttributeError(f"module 'hyperfront' has no attribute {name!r}")

@@ -14,7 +14,7 @@
 """
 
 from hyperfront.export.card import card
-from hyperfront.export.files import onnx, pt2
+from hyperfront.export.formats import onnx, pt2
 from hyperfront.export.graph import graph
 from hyperfront.export.int8 import int8
 from hyperfront.export.plain import plain

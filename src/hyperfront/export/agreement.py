@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hyperfront.batches import tensors
 from hyperfront.errors import HyperfrontError
 from hyperfront.export.graph import RAY, Graph
 from hyperfront.export.tracing import quiet
 from hyperfront.preferences import Dirichlet
+from hyperfront.storage.batches import tensors
 
 BAR = 1e-5
 Runner = Callable[[dict[str, Tensor]], list[Tensor]]

@@ -7,14 +7,13 @@ from typing import Any
 
 import torch
 
-from hyperfront import metrics
-from hyperfront.data.registry import dataset
-from hyperfront.experiments.table import as_markdown
+from hyperfront import indicators
 from hyperfront.export.graph import RAY, Graph
 from hyperfront.export.int8 import Int8Linear
-from hyperfront.export.notes import NOTES
 from hyperfront.front import Front
 from hyperfront.model import ParetoModel
+from hyperfront.problem.registry import Notes, entry, is_builtin
+from hyperfront.storage.markdown import as_markdown
 
 ROWS = 11  # of the front that are shown
 SPLITS = {"val": "validation", "test": "test"}
@@ -119,20 +118,24 @@ def _data(model: ParetoModel, graph: Graph | None) -> str:
     given = dict(model.record.get("arguments") or {})
     arguments = ", ".join(f"{key} = {value}" for key, value in given.items() if value is not None)
     first = f"Problem {_text(name)}" + (f" with {_text(arguments)}." if arguments else ".")
-    if name not in NOTES:
+    notes = _notes(name)
+    if notes is None:
         return f"{first} It has no data: the network is the point itself (`theta`), and its losses are a formula."
-    sources = [dataset(part) for part in NOTES[name].datasets]
-    return "\n\n".join([first, _bullets(f"{s.title}. Licence: {s.licence}." for s in sources), NOTES[name].inputs])
+    return "\n\n".join([first, _bullets(notes.sources), notes.inputs])
+
+
+def _notes(name: Any) -> Notes | None:
+    return entry(name).notes if is_builtin(name) else None
 
 
 def _objectives(model: ParetoModel) -> str:
     units = model.record.get("units") or {}
-    columns = [units.get(key) or [default] * model.m for key, default in (("scale", 1), ("ideal", 0), ("maximise", 0))]
+    columns = [units.get(key) or [default] * model.m for key, default in (("scale", 1), ("ideal", 0), ("maximize", 0))]
     rows = [
-        [_text(name), "maximised" if maximise else "minimised", _number(ideal), _number(scale)]
-        for name, scale, ideal, maximise in zip(model.objectives, *columns)
+        [_text(name), "maximized" if maximize else "minimized", _number(ideal), _number(scale)]
+        for name, scale, ideal, maximize in zip(model.objectives, *columns)
     ]
-    formula = "A loss is (value - ideal) / scale, with the sign turned where the value is maximised."
+    formula = "A loss is (value - ideal) / scale, with the sign turned where the value is maximized."
     return f"{formula}\n\n" + _table(["objective", "value is", "ideal", "scale"], rows)
 
 
@@ -156,10 +159,10 @@ def _metrics(front: Front | None) -> str:
     if len(front) > 1:
         if front.reference:
             point = ", ".join(_number(value) for value in front.reference)
-            volume = metrics.hypervolume(front.losses, front.reference)
+            volume = indicators.hypervolume(front.losses, front.reference)
             rows.append([f"hypervolume up to ({point})", _number(volume)])
         if front.convention == "direction":
-            angle = metrics.cross_angle(front.losses, front.rays).mean().item()
+            angle = indicators.cross_angle(front.losses, front.rays).mean().item()
             rows.append(["mean angle between losses and ray", f"{_number(angle)} degrees"])
         else:
             rows.append(["uniformity (natural logarithm; 1 is exact)", _number(front.uniformity())])
@@ -200,9 +203,10 @@ def _limits(model: ParetoModel, front: Front | None, graph: Graph | None) -> lis
     if model.target.norms:
         limits.append(NORMALISATION[model.target.batchnorm])
     name = model.record.get("problem")
-    if name in NOTES:
-        limits += NOTES[name].all_limits(dict(model.record.get("arguments") or {}))
-    if name is not None and name not in NOTES:
+    notes = _notes(name)
+    if notes is not None:
+        limits += notes.all_limits(dict(model.record.get("arguments") or {}))
+    elif name is not None:
         limits.append("The problem is a formula: how well it is solved says little about networks and data.")
     if graph is None or graph.batched:
         limits.append("The model takes inputs as they were prepared for training, and does not prepare them itself.")

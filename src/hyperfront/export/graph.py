@@ -17,11 +17,20 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hyperfront.batches import Batch, argument_names, arguments, map_tensors, named, named_outputs, rows, tensors
 from hyperfront.errors import HyperfrontError
 from hyperfront.export.tracing import quiet, reason
 from hyperfront.model import ParetoModel
 from hyperfront.problem import Problem
+from hyperfront.storage.batches import (
+    Batch,
+    argument_names,
+    arguments,
+    map_tensors,
+    named,
+    named_outputs,
+    rows,
+    tensors,
+)
 
 RAY = "ray"
 ROWS = 4  # of an example

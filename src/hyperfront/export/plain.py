@@ -7,9 +7,9 @@ from typing import Any
 
 from torch import Tensor
 
-from hyperfront import checkpoint
 from hyperfront.errors import HyperfrontError
 from hyperfront.model import ParetoModel
+from hyperfront.storage import checkpoint, files
 
 _LOADER = '''"""Loads the network of one ray of a Pareto front. Needs torch and safetensors."""
 
@@ -26,7 +26,7 @@ def load(module{default}):
     return module.eval()
 '''
 _BUILD = """    if module is None:
-        from hyperfront.problems import build
+        from hyperfront.problem.registry import build
 
         module = build({problem!r}, **{arguments!r}).make_target()
 """
@@ -46,7 +46,7 @@ def plain(model: ParetoModel, ray: Any, path: str | Path) -> tuple[Path, Path]:
         raise HyperfrontError("weights are written as safetensors", got=path, expected="NAME.safetensors")
     if model.target.norms and model.target.batchnorm == "batch":
         raise HyperfrontError(
-            "a module that normalises by the statistics of its batch is more than its weights",
+            "a module that normalizes by the statistics of its batch is more than its weights",
             got='batchnorm="batch"',
             fix='export to .pt2 or ONNX, or train with batchnorm="grid"',
         )
@@ -61,7 +61,7 @@ def plain(model: ParetoModel, ray: Any, path: str | Path) -> tuple[Path, Path]:
         "convention": model.record.get("convention"),
     }
     checkpoint.write(path, tensors, {"plain": document})
-    checkpoint.write_bytes(loader, loader_text(model, path.name).encode())
+    files.write_bytes(loader, loader_text(model, path.name).encode())
     return path, loader
 
 

@@ -35,7 +35,7 @@ def linear(x: Tensor, layer: nn.Linear, *, relu: bool = False) -> Tensor:
     return F.relu(y) if relu else y
 
 
-def normalised(
+def normalized(
     x: Tensor,
     norm: nn.BatchNorm2d,
     slope: Tensor,
@@ -46,9 +46,9 @@ def normalised(
     """``norm(x [N, C, H, W])``, times ``keep [N, C]``, plus ``shortcut``, and of that a PReLU with ``slope [C]``."""
     by_batch = norm.training and not norm.track_running_stats
     if by_batch and torch.is_grad_enabled() and on_gpu(x) and x.dtype == torch.float32:
-        from hyperfront.kernels.gpu.normalised import normalised_on_gpu  # needs Triton
+        from hyperfront.kernels.gpu.normalized import normalized_on_gpu  # needs Triton
 
-        return normalised_on_gpu(x, norm.weight, norm.bias, slope, shortcut, keep, norm.eps)
+        return normalized_on_gpu(x, norm.weight, norm.bias, slope, shortcut, keep, norm.eps)
     y = norm(x)
     y = y if keep is None else y * keep[..., None, None]
     y = y if shortcut is None else y + shortcut

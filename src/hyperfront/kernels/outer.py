@@ -1,4 +1,4 @@
-"""Gradients of linear layers that are handed to the optimiser as factors, without writing them down.
+"""Gradients of linear layers that are handed to the optimizer as factors, without writing them down.
 
 At ``R`` rays the gradient of a layer's matrix is a sum of ``R`` outer products, ``dW = sum_r g_r x_r^T``: of the last
 layer of a hypernetwork, with a row for every generated weight, the factors are a hundred times smaller than the sum.

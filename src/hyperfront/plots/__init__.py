@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hyperfront import metrics, preferences
+from hyperfront import indicators, preferences
 from hyperfront.errors import HyperfrontError, unknown_name
 
 __all__ = ["save"]
@@ -140,7 +140,7 @@ def columns(front: FrontLike) -> list[Column]:
     if "uniformity" not in front.scores:
         by_direction = front.convention == "direction"  # uniformity is about the inverse of the losses' direction
         inverse = preferences.convert(rays, "direction", "inverse") if by_direction else rays
-        table.append(Column("uniformity", "", array(metrics.uniformity(losses, inverse))))
+        table.append(Column("uniformity", "", array(indicators.uniformity(losses, inverse))))
     return table
 
 
@@ -173,7 +173,7 @@ def extent(points: np.ndarray) -> np.ndarray:
 
 def best_of(losses: np.ndarray) -> np.ndarray:
     """Mask ``[R]`` of the points that no other dominates; the others are drawn hollow."""
-    return metrics.nondominated(torch.as_tensor(losses)).numpy()
+    return indicators.nondominated(torch.as_tensor(losses)).numpy()
 
 
 def joined(losses: np.ndarray, truth: np.ndarray | None) -> list[np.ndarray]:
@@ -235,7 +235,7 @@ def spread(records: Sequence[Mapping[str, Any]], most: int) -> list[Mapping[str,
 
 def history(records: Sequence[Mapping[str, Any]], truth: Any, reference: Any) -> list[Curve]:
     """Hypervolume and uniformity over the records; a value that a record lacks is NaN."""
-    best = metrics.hypervolume(truth, reference) if truth is not None and reference is not None else float("nan")
+    best = indicators.hypervolume(truth, reference) if truth is not None and reference is not None else float("nan")
     known = {key: np.array([r.get(key) for r in records], float) for key in ("hypervolume", "uniformity")}
     return [
         Curve("hypervolume", known["hypervolume"], best, f"true front, {0 if truth is None else len(truth)} points"),

@@ -1,6 +1,6 @@
 """Solvers: one file per method, all with the contract of :mod:`hyperfront.solvers.base`.
 
-:func:`chain` puts transforms around one: :class:`Normalise`, :class:`NormaliseByStart` and :class:`Average` of the
+:func:`chain` puts transforms around one: :class:`Normalize`, :class:`NormalizeByStart` and :class:`Average` of the
 losses before it, :class:`Clip` of the weights after it.
 """
 
@@ -14,7 +14,7 @@ from hyperfront.solvers.hvmax import HVMax
 from hyperfront.solvers.lift import lift
 from hyperfront.solvers.ls import LS
 from hyperfront.solvers.mgda import MGDA
-from hyperfront.solvers.normalise import Normalise, NormaliseByStart
+from hyperfront.solvers.normalize import Normalize, NormalizeByStart
 from hyperfront.solvers.pbi import PBI
 from hyperfront.solvers.pmtl import PMTL
 from hyperfront.solvers.smooth_tchebycheff import SmoothTchebycheff
@@ -30,8 +30,8 @@ __all__ = [
     "Average",
     "Clip",
     "HVMax",
-    "Normalise",
-    "NormaliseByStart",
+    "Normalize",
+    "NormalizeByStart",
     "SmoothTchebycheff",
     "Solver",
     "Stateful",

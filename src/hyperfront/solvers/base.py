@@ -2,7 +2,7 @@
 
     weights, status = solver(losses, rays, gram)    # [R, m], [R, m], [R, m, m] or None  ->  [R, m], uint8 [R]
 
-A solver is pure and batched, runs where its inputs are, and never sees parameters, optimisers or data. Weights sum to 1
+A solver is pure and batched, runs where its inputs are, and never sees parameters, optimizers or data. Weights sum to 1
 per ray where the method allows. ``status`` says how each ray was solved, so that nothing falls back in silence.
 """
 

@@ -1,6 +1,6 @@
 """What happens around a solver: transforms of the losses before it, and of the weights after it.
 
-    solver = chain(Normalise(ideal=(0, 0), nadir=(2, 50)), EPO(), Clip(low=0.01))
+    solver = chain(Normalize(ideal=(0, 0), nadir=(2, 50)), EPO(), Clip(low=0.01))
 
 The solver sees ``l' = t(l)``. With the slopes ``s_j = dl'_j / dl_j``, the objectives' gradients are ``g'_j = s_j g_j``,
 so the Gram matrix it sees is ``s_i C_ij s_j``; and its weights ``w'`` of ``l'`` are the weights ``w_j = w'_j s_j`` of
@@ -94,8 +94,8 @@ class Chain(Solver):
 def chain(*parts: LossTransform | Solver | WeightTransform) -> Chain:
     """One solver out of loss transforms, exactly one solver, and weight transforms, in this order.
 
-    >>> from hyperfront.solvers import LS, Clip, Normalise
-    >>> solver = chain(Normalise(nadir=(1.0, 3.0)), LS(), Clip(low=0.0))
+    >>> from hyperfront.solvers import LS, Clip, Normalize
+    >>> solver = chain(Normalize(nadir=(1.0, 3.0)), LS(), Clip(low=0.0))
     >>> solver(torch.tensor([[1.0, 3.0]]), torch.tensor([[0.5, 0.5]]))[0]
     tensor([[0.5000, 0.1667]])
     """
@@ -108,7 +108,7 @@ def chain(*parts: LossTransform | Solver | WeightTransform) -> Chain:
             "these parts make no chain",
             got=", ".join(kinds) or "nothing",
             expected="loss transforms, exactly one solver, weight transforms, in this order",
-            fix="chain(Normalise(nadir=2.0), EPO(), Clip(low=0.01))",
+            fix="chain(Normalize(nadir=2.0), EPO(), Clip(low=0.01))",
         )
     solver: Any = parts[place]
     before: Any = parts[:place]

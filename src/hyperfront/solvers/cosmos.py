@@ -1,4 +1,4 @@
-"""COSMOS: linear scalarisation with a reward for losses along the ray."""
+"""COSMOS: linear scalarization with a reward for losses along the ray."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
 from hyperfront.solvers.base import per_objective
-from hyperfront.solvers.lift import Scalarisation
+from hyperfront.solvers.lift import Scalarization
 
 
 @dataclass(frozen=True)
-class COSMOS(Scalarisation):
+class COSMOS(Scalarization):
     """``min_theta sum_j r_j l_j - weight cos(l - z, r)`` (Ruchte & Grabocka, ICDM 2021).
 
     The two terms disagree: the first lowers ``l_j`` the more, the larger ``r_j`` is, and the second wants ``l_j`` to be

@@ -33,11 +33,11 @@ from torch import Tensor
 
 from hyperfront.kernels import on_gpu
 from hyperfront.solvers.base import Solver, Status, check_gram
-from hyperfront.solvers.linprog import maximise, maximise_or_relax
-from hyperfront.solvers.linprog_plain import maximise_one
-from hyperfront.solvers.minnorm import min_norm
+from hyperfront.solvers.linalg.linprog import maximize, maximize_or_relax
+from hyperfront.solvers.linalg.linprog_plain import maximize_one
+from hyperfront.solvers.linalg.minnorm import min_norm
 
-RAY_FLOOR = 1e-6  # a ray's 0 has no logarithm: entries are lifted to this, and the ray renormalised
+RAY_FLOOR = 1e-6  # a ray's 0 has no logarithm: entries are lifted to this, and the ray renormalized
 LOSS_FLOOR = 1e-30  # likewise for losses; a training step that knows their usual size can lift them sooner
 TIE = 1e-12  # ln u_j this close to the largest is the largest: which of equal products rounds up must not matter
 ROUNDING = 1e-14  # a sum this small beside the sum of its terms' sizes is zero
@@ -50,7 +50,7 @@ class EPO(Solver):
     ``space`` says which gradients the Gram matrix should be of: ``"weights"``, Algorithm 1 of the paper, or
     ``"hypernetwork"``, its code. ``tolerance`` is the ``mu`` above which the losses are balanced rather than all
     lowered. For two objectives the program has a closed form without any read from the device, so that a step can be
-    captured in a CUDA graph; beyond, it is solved by :mod:`hyperfront.solvers.linprog`.
+    captured in a CUDA graph; beyond, it is solved by :mod:`hyperfront.solvers.linalg.linprog`.
 
     >>> losses, rays, gram = torch.tensor([[2.0, 1.0]]), torch.tensor([[0.5, 0.5]]), torch.eye(2)[None]
     >>> weights, status = EPO()(losses, rays, gram)  # no conflict: all on the worse of r_j l_j
@@ -167,20 +167,20 @@ def one_ray(losses: list[float], ray: list[float], gram: list[list[float]], tole
     q = [sum(row) if abs(sum(row)) > ROUNDING * sum(map(abs, row)) else 0.0 for row in terms]
     most = max(q)
     if mu <= tolerance:
-        return maximise_one([sum(row) for row in gram], [*gram, q], [0.0] * len(q) + [min(most, 0.0)])
+        return maximize_one([sum(row) for row in gram], [*gram, q], [0.0] * len(q) + [min(most, 0.0)])
     level = [most <= 0 or log == 0 for log in logs]
     bounds = [(row, 0.0 if flat else rate) for row, rate, flat in zip(gram, q, level) if flat or rate <= 0]
-    return maximise_one(q, *zip(*bounds))
+    return maximize_one(q, *zip(*bounds))
 
 
 def _many(logs: Tensor, rays: Tensor, gram: Tensor, tolerance: float, status: Tensor) -> tuple[Tensor, Tensor]:
     """Restricted, then relaxed, then min-norm: the weights, and the status where it is worse than the one given."""
     c, A, b = program(logs, rays, gram, tolerance)
-    alpha, solved, kept = maximise_or_relax(c, A, b)
+    alpha, solved, kept = maximize_or_relax(c, A, b)
     status = status.masked_fill(~kept, Status.RELAXED)
     if not solved.all():
         left = (~solved).nonzero()[:, 0]
-        alpha[left], solved = maximise(c[left], A[left, :-1], b[left, :-1])
+        alpha[left], solved = maximize(c[left], A[left, :-1], b[left, :-1])
         status[left] = torch.where(solved, Status.RELAXED, Status.MIN_NORM)
         left = left[~solved]
         alpha[left] = min_norm(gram[left])

@@ -1,4 +1,4 @@
-"""Hypervolume maximisation: the rays of a step share out the front among themselves."""
+"""Hypervolume maximization: the rays of a step share out the front among themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any differentiable scalarisation as a solver: its weights are the derivative with respect to the losses."""
+"""Any differentiable scalarization as a solver: its weights are the derivative with respect to the losses."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from hyperfront.preferences import Convention
 from hyperfront.solvers.base import Solver, check_shapes, named, rescale
 
 
-class Scalarisation(Solver):
+class Scalarization(Solver):
     """A function ``f`` of a ray's losses: the weights are ``df/dl_j``, scaled so that ``|w|`` sums to 1.
 
-    So a step along them is a step down ``f``, by the chain rule, at the cost of linear scalarisation. Where ``f`` is
+    So a step along them is a step down ``f``, by the chain rule, at the cost of linear scalarization. Where ``f`` is
     flat, there is nothing to go down, and the weights are the ray.
     """
 
@@ -36,19 +36,19 @@ class Scalarisation(Solver):
 
 
 @dataclass(frozen=True)
-class Lifted(Scalarisation):
+class Lifted(Scalarization):
     """What :func:`lift` returns."""
 
-    scalarisation: Callable[[Tensor, Tensor], Tensor]
+    scalarization: Callable[[Tensor, Tensor], Tensor]
     convention: Convention = "weights"  # pyrefly: ignore[bad-override] (frozen)
     positive: bool = False  # pyrefly: ignore[bad-override] (frozen)
 
     def value(self, losses: Tensor, rays: Tensor) -> Tensor:
-        return self.scalarisation(losses, rays)
+        return self.scalarization(losses, rays)
 
 
 def lift(
-    scalarisation: Callable[[Tensor, Tensor], Tensor], *, convention: Convention = "weights", positive: bool = False
+    scalarization: Callable[[Tensor, Tensor], Tensor], *, convention: Convention = "weights", positive: bool = False
 ) -> Lifted:
     """A solver from ``f(losses [R, m], rays [R, m]) -> [R]``: weights ``df/dl_j``, scaled so that ``|w|`` sums to 1.
 
@@ -56,4 +56,4 @@ def lift(
     >>> tchebycheff(torch.tensor([[2.0, 1.0]]), torch.tensor([[0.5, 0.5]]))[0]
     tensor([[1., 0.]])
     """
-    return Lifted(scalarisation, convention, positive)
+    return Lifted(scalarization, convention, positive)

@@ -1,4 +1,4 @@
-"""Linear scalarisation: the ray is the loss weights (PHN-LS, section 4 of the paper)."""
+"""Linear scalarization: the ray is the loss weights (PHN-LS, section 4 of the paper)."""
 
 from __future__ import annotations
 

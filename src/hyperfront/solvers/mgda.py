@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from hyperfront.solvers.base import Solver, check_gram, named
-from hyperfront.solvers.minnorm import min_norm
+from hyperfront.solvers.linalg.minnorm import min_norm
 
 
 @dataclass(frozen=True)
@@ -20,9 +20,9 @@ class MGDA(Solver):
 
     No objective rises, to first order, and the combination is zero exactly at Pareto stationary points. These may be
     only weakly optimal: it stops as soon as one objective is at a minimum, though the others could still fall. It is
-    exact for any number of objectives (:mod:`hyperfront.solvers.minnorm`). The ray is ignored: where on the front a
-    hypernetwork ends up is left to chance, so this is a baseline. Its convention is ``weights``, the one that promises
-    no place.
+    exact for any number of objectives (:mod:`hyperfront.solvers.linalg.minnorm`). The ray is ignored: where on the
+    front a hypernetwork ends up is left to chance, so this is a baseline. Its convention is ``weights``, the one that
+    promises no place.
 
     >>> MGDA()(torch.ones(1, 2), torch.full((1, 2), 0.5), torch.tensor([[[1.0, 0.0], [0.0, 3.0]]]))[0]
     tensor([[0.7500, 0.2500]])

@@ -9,11 +9,11 @@ from torch.nn.functional import normalize
 
 from hyperfront.errors import HyperfrontError
 from hyperfront.solvers.base import per_objective
-from hyperfront.solvers.lift import Scalarisation
+from hyperfront.solvers.lift import Scalarization
 
 
 @dataclass(frozen=True)
-class PBI(Scalarisation):
+class PBI(Scalarization):
     """``min_theta d_1 + theta d_2`` (Zhang & Li, 2007; ``theta`` is the ``penalty``).
 
     With the ideal point ``z`` and the unit vector ``u`` along the ray,

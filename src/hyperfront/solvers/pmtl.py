@@ -14,8 +14,8 @@ from hyperfront import preferences
 from hyperfront.errors import HyperfrontError
 from hyperfront.kernels import on_gpu
 from hyperfront.solvers.base import Solver, Status, check_gram, named, rescale
-from hyperfront.solvers.minnorm import min_norm
-from hyperfront.solvers.planar import shortest_in_plane
+from hyperfront.solvers.linalg.minnorm import min_norm
+from hyperfront.solvers.linalg.planar import shortest_in_plane
 
 SAME = 1e-6  # unit vectors this close are the same ray, which is no neighbour of itself
 

@@ -1,4 +1,4 @@
-"""Smooth Tchebycheff scalarisation: the maximum replaced by a log-sum-exp."""
+"""Smooth Tchebycheff scalarization: the maximum replaced by a log-sum-exp."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from torch import Tensor
 
 from hyperfront.errors import HyperfrontError
 from hyperfront.solvers.base import per_objective
-from hyperfront.solvers.lift import Scalarisation
+from hyperfront.solvers.lift import Scalarization
 
 
 @dataclass(frozen=True)
-class SmoothTchebycheff(Scalarisation):
+class SmoothTchebycheff(Scalarization):
     """STCH (Lin et al., ICML 2024), with the ideal point ``z`` and ``mu`` the ``temperature``:
 
         min_theta  mu log sum_j exp(r_j (l_j - z_j) / mu),        w_j ~ r_j softmax_j(r (l - z) / mu)

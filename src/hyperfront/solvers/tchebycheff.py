@@ -1,4 +1,4 @@
-"""Tchebycheff scalarisation: lower the worst of the weighted losses."""
+"""Tchebycheff scalarization: lower the worst of the weighted losses."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from hyperfront.solvers.base import per_objective
-from hyperfront.solvers.lift import Scalarisation
+from hyperfront.solvers.lift import Scalarization
 
 
 @dataclass(frozen=True)
-class Tchebycheff(Scalarisation):
+class Tchebycheff(Scalarization):
     """``min_theta max_j r_j (l_j - z_j)`` with the ideal point ``z`` (Bowman, 1976; Miettinen, 1998).
 
-    Every point of a front, convex or not, is the minimiser for some ray; where the ray meets the front, it is the point
+    Every point of a front, convex or not, is the minimizer for some ray; where the ray meets the front, it is the point
     with ``r_1 (l_1 - z_1) = ... = r_m (l_m - z_m)``. All the weight is on the worst objective (shared by ties), so the
     path zigzags around that line, and needs small steps at the end.
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hyperfront.errors import CheckpointError, HyperfrontError
-from hyperfront.runs import read_records
+from hyperfront.training.runs import read_records
 
 LOG_EVERY = 30.0
 """Seconds between lines of a log."""

@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hyperfront.batches import Batch
 from hyperfront.errors import ProblemError
 from hyperfront.preferences import Preferences
 from hyperfront.problem import Problem
-from hyperfront.sources import looking
+from hyperfront.problem.sources import looking
+from hyperfront.storage.batches import Batch
 from hyperfront.training.settings import Settings
 from hyperfront.training.state import TrainingState
 from hyperfront.training.step import check

@@ -22,21 +22,21 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from hyperfront import alignment, sharing
 from hyperfront.errors import CheckpointError, HyperfrontError, ProblemError
-from hyperfront.front import Front, evaluate
+from hyperfront.front import Front, alignment, evaluate
 from hyperfront.model import ParetoModel
 from hyperfront.preferences import Dirichlet, Preferences, layout
 from hyperfront.problem import Problem
-from hyperfront.runs import Run, RunFolder
+from hyperfront.problem.sources import LoaderSource
 from hyperfront.solvers import EPO, Solver
-from hyperfront.sources import LoaderSource
+from hyperfront.storage import locks
+from hyperfront.storage.provenance import describe, environment, refuse_difference, units
 from hyperfront.training.callbacks import Callback, JsonLines, Progress, tell
 from hyperfront.training.deterministic import only_deterministic
 from hyperfront.training.engines import make_engine
 from hyperfront.training.epochs import Epochs
 from hyperfront.training.loop import train_to_the_end
-from hyperfront.training.record import describe, environment, refuse_difference, units
+from hyperfront.training.runs import Run, RunFolder
 from hyperfront.training.settings import Settings
 from hyperfront.training.state import TrainingState
 from hyperfront.training.step import Step, check_solver
@@ -72,9 +72,9 @@ def fit(
     """Train ``model`` on ``problem``; afterwards it holds the weights with the best validation hypervolume (the last
     ones where there are no validation data, or no reference point to measure it from).
 
-    ``solver`` is EPO and ``preferences`` Dirichlet(0.2) unless said. ``optimizer`` makes an optimiser from parameters
+    ``solver`` is EPO and ``preferences`` Dirichlet(0.2) unless said. ``optimizer`` makes an optimizer from parameters
     (Adam with ``lr`` by default). ``schedule`` is ``"cosine"`` or ``"constant"``, after ``warmup`` steps from 0, or
-    makes a scheduler from the optimiser; it is stepped after every step. A batch is split among the rays of a step, or
+    makes a scheduler from the optimizer; it is stepped after every step. A batch is split among the rays of a step, or
     with ``share_batch`` seen by all; a loader has a batch size of its own. ``engine`` says how steps are run
     (:mod:`hyperfront.training.engines`), with the same numbers: ``"auto"``, ``"eager"``, ``"compiled"`` or ``"graph"``.
     ``patience`` validations without a better hypervolume end the run. ``criterion`` measures the validation front by
@@ -151,7 +151,7 @@ def fit(
     callbacks = [JsonLines(folder.metrics), *callbacks] if folder else callbacks
 
     generators = [model.device] if model.device.type == "cuda" else []
-    alone = sharing.alone_in(folder.path) if folder else nullcontext()
+    alone = locks.alone_in(folder.path) if folder else nullcontext()
     with alone, only_deterministic(deterministic), torch.random.fork_rng(devices=generators):
         torch.manual_seed(seed)
         made = settings.make_optimizer(model.parameters())

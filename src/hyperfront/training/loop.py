@@ -10,15 +10,15 @@ from typing import Any
 
 from torch import Tensor
 
-from hyperfront import checkpoint
 from hyperfront.errors import LossError, ProblemError
 from hyperfront.front import Front
-from hyperfront.runs import RunFolder
 from hyperfront.solvers import Solver, Status
+from hyperfront.storage import checkpoint
 from hyperfront.training.callbacks import Callback, tell
 from hyperfront.training.engines import Engine
 from hyperfront.training.epochs import Epochs
 from hyperfront.training.interrupt import ctrl_c
+from hyperfront.training.runs import RunFolder
 from hyperfront.training.state import Position, TrainingState
 from hyperfront.training.validation import calibrate, validate
 

@@ -1,4 +1,4 @@
-"""The settings of a run, checked; and the optimiser and schedule that they name."""
+"""The settings of a run, checked; and the optimizer and schedule that they name."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Settings:
         if isinstance(made, torch.optim.LBFGS):
             raise HyperfrontError(
                 "fit takes one step for each batch, and LBFGS evaluates it several times",
-                fix="use another optimiser, or hyperfront.backward in a closure of your own",
+                fix="use another optimizer, or hyperfront.backward in a closure of your own",
             )
         return made
 

@@ -10,18 +10,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hyperfront import checkpoint
-from hyperfront.batches import Batch
 from hyperfront.errors import CheckpointError
 from hyperfront.kernels.outer import outer_gradients
 from hyperfront.model import ParetoModel
-from hyperfront.runs import model_tensors
 from hyperfront.solvers import Stateful, Status
+from hyperfront.storage import checkpoint, trees
+from hyperfront.storage.batches import Batch
 from hyperfront.training.adam import Adam
+from hyperfront.training.runs import model_tensors
 from hyperfront.training.step import Step, StepResult
 
 BY_DEVICE = {"capturable", "foreach", "fused"}
-"""Options of an optimiser that depend on where it runs, which need not be where it stopped."""
+"""Options of an optimizer that depend on where it runs, which need not be where it stopped."""
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Position:
 
 
 class TrainingState:
-    """Model, optimiser, schedule, running mean, what the solver remembers, random numbers and position."""
+    """Model, optimizer, schedule, running mean, what the solver remembers, random numbers and position."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class TrainingState:
             self.solver.load({})  # a solver that has seen another run starts afresh
 
     def gradients(self, rays: Tensor, batch: Batch) -> StepResult:
-        """The gradients of a step, for the optimiser alone: as factors, if it takes those."""
+        """The gradients of a step, for the optimizer alone: as factors, if it takes those."""
         self.optimizer.zero_grad(set_to_none=True)
         factors = isinstance(self.optimizer, Adam) and self.optimizer.takes_factors()
         with outer_gradients() if factors else contextlib.nullcontext():
@@ -88,7 +88,7 @@ class TrainingState:
             "random": random,
             "position": vars(self.position),
         }
-        tree = checkpoint.pack(state, "training", extra)
+        tree = trees.pack(state, "training", extra)
         checkpoint.write(path, tensors | extra, {"model": self.model.document(), "training": tree})
 
     def load(self, path: Path) -> None:
@@ -97,7 +97,7 @@ class TrainingState:
             raise CheckpointError("the checkpoint holds a model but no training state", got=path)
         checkpoint.load_into(self.model, model_tensors(tensors))
         try:
-            self._restore(checkpoint.unpack(document["training"], tensors))
+            self._restore(trees.unpack(document["training"], tensors))
         except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
             raise CheckpointError("the state of the training is damaged", got=f"{path}: {error!r}") from None
 

@@ -18,15 +18,15 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from hyperfront import batches
-from hyperfront.batches import Batch
 from hyperfront.errors import HyperfrontError, LossError, ProblemError
-from hyperfront.hypernets import inner_products
 from hyperfront.kernels import on_gpu
 from hyperfront.model import ParetoModel
+from hyperfront.model.hypernets import inner_products
+from hyperfront.model.target import Network
 from hyperfront.problem import Problem, scalar
 from hyperfront.solvers import Solver, Status
-from hyperfront.target import Network
+from hyperfront.storage import batches
+from hyperfront.storage.batches import Batch
 
 FLOOR = 1e-8
 """A loss below this share of its running mean is lifted to it, where the solver needs positive losses."""
@@ -234,7 +234,7 @@ def check(step: Step, rays: Tensor, batch: Batch) -> None:
         if "more than 1 value per channel" not in str(error):  # PyTorch's words for it
             raise
         raise ProblemError(
-            "BatchNorm cannot normalise a single row",
+            "BatchNorm cannot normalize a single row",
             got=f"a batch for {len(rays)} ray(s)",
             fix="a larger batch_size, fewer rays_per_step, or share_batch=True",
         ) from None

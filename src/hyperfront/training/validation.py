@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hyperfront import metrics
+from hyperfront import indicators
 from hyperfront.errors import LossError
 from hyperfront.front import Front, evaluate
 from hyperfront.model import ParetoModel
 from hyperfront.problem import Problem
-from hyperfront.sources import looking
+from hyperfront.problem.sources import looking
 
 CALIBRATION_BATCHES = 8
 
@@ -25,7 +25,7 @@ def validate(model: ParetoModel, problem: Problem, rays: Tensor, batch_size: int
         front = evaluate(model, problem.val, rays, batch_size=batch_size)
     _refuse_undefined(front)
     return front, {
-        "hypervolume": metrics.hypervolume(front.losses, front.reference) if front.reference else None,
+        "hypervolume": indicators.hypervolume(front.losses, front.reference) if front.reference else None,
         "uniformity": front.uniformity(),
         "losses": front.losses.tolist(),
         "scores": {name: values.tolist() for name, values in front.scores.items()},

@@ -1,8 +1,8 @@
 """EPO's weights on a GPU: one Triton program for each ray, nothing read back, so that a step can be captured.
 
 Two objectives have the closed form of :func:`hyperfront.solvers.epo.two_objectives`. Beyond, a program holds the table
-of :mod:`hyperfront.solvers.linprog` in registers and makes the same dual pivots; a restriction that leaves nothing
-feasible is dropped, and if rounding spoils even that, Frank-Wolfe steps approach the min-norm weights.
+of :mod:`hyperfront.solvers.linalg.linprog` in registers and makes the same dual pivots; a restriction that leaves
+nothing feasible is dropped, and if rounding spoils even that, Frank-Wolfe steps approach the min-norm weights.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Eager:
                 check_losses(result.losses, model.objectives, state.step.solver, where=where)
                 raise LossError(
                     f"the gradients, or the losses in the solver's units, are not valid {where}",
-                    fix="lower the learning rate, or the ideal of a normalisation",
+                    fix="lower the learning rate, or the ideal of a normalization",
                 )
             state.optimizer.step()
             state.schedule.step()

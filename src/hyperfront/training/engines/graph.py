@@ -1,4 +1,4 @@
-"""The whole step, from drawing the batch to the optimiser, as one CUDA graph that is replayed.
+"""The whole step, from drawing the batch to the optimizer, as one CUDA graph that is replayed.
 
 What differs from step to step lies on the device before the epoch begins: rays, rows, numbers of the augmentation and
 learning rates, as tables with one row per step. The graph reads row ``t`` of each and adds 1 to ``t``, so that the host
@@ -21,12 +21,12 @@ import torch
 from torch import Tensor
 from torch.optim import SGD, Adam, AdamW
 
-from hyperfront.batches import Batch, map_tensors, tensors
 from hyperfront.errors import HyperfrontError
 from hyperfront.kernels import on_gpu
+from hyperfront.problem.sources import resident
 from hyperfront.solvers import Solver, Stateful, Status
 from hyperfront.solvers.chain import Chain
-from hyperfront.sources import resident
+from hyperfront.storage.batches import Batch, map_tensors, tensors
 from hyperfront.training.adam import Adam as OurAdam
 from hyperfront.training.epochs import Epochs
 
@@ -160,7 +160,7 @@ class Graph:
                 stream.wait_stream(torch.cuda.current_stream())
                 with torch.cuda.stream(stream):
                     self._step(0, beside)  # allocates, compiles and chooses algorithms
-                    with _no_synchronisation():
+                    with _no_synchronization():
                         self._step(1, beside)
                 torch.cuda.current_stream().wait_stream(stream)
                 self.t.zero_()
@@ -182,7 +182,7 @@ class Graph:
 
     @contextlib.contextmanager
     def _as_it_was(self) -> Iterator[None]:
-        """Give parameters, optimiser, running mean and random numbers back as they were."""
+        """Give parameters, optimizer, running mean and random numbers back as they were."""
         fresh = not self.optimizer.state
         kept = [*self.model.state_dict().values(), self.state.step.mean]
         kept += [] if fresh else _state(self.optimizer)
@@ -193,7 +193,7 @@ class Graph:
         finally:
             for tensor, value in zip(kept, values):
                 tensor.detach().copy_(value)
-            if fresh:  # these optimisers start with zeros
+            if fresh:  # these optimizers start with zeros
                 for tensor in _state(self.optimizer):
                     tensor.zero_()
             torch.cuda.set_rng_state(random, self.device)
@@ -214,7 +214,7 @@ class Graph:
         reasons = {
             "the model is not on a CUDA device with Triton": not on_gpu(self.state.step.mean),
             "the data come from a loader, or do not fit on the GPU": not resident(self.epochs.source, self.device),
-            f"the optimiser is {type(self.optimizer).__name__}, not Adam, AdamW or SGD": type(self.optimizer)
+            f"the optimizer is {type(self.optimizer).__name__}, not Adam, AdamW or SGD": type(self.optimizer)
             not in (Adam, AdamW, SGD, OurAdam),
             "SGD with dampening begins unlike it goes on": type(self.optimizer) is SGD
             and any(group["dampening"] for group in self.optimizer.param_groups),
@@ -235,7 +235,7 @@ def _state(optimizer: torch.optim.Optimizer) -> list[Tensor]:
 
 
 @contextlib.contextmanager
-def _no_synchronisation() -> Iterator[None]:
+def _no_synchronization() -> Iterator[None]:
     """An error where something reads from the device: better here than in the middle of a capture."""
     before = torch.cuda.get_sync_debug_mode()
     with warnings.catch_warnings():

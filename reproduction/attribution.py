@@ -1,0 +1,148 @@
+"""Figure 9: which pixels speak for a class, by ray (Multi-MNIST).
+
+Integrated gradients (Sundararajan, Taly & Yan, 2017; from captum) from the black image on: with ``f_c`` the score of
+class ``c``,
+
+    a_c(x) = x * mean over k of  d f_c / d x at ((k - 1/2) / K) x,      sum of a_c = f_c(x) - f_c(0) for large K
+
+where ``f_c(x) = sum_j r_j softmax(logits_j(x))_c`` is the probability that a guess of the class is right, if task ``j``
+is asked for with probability ``r_j``. The paper shows SHAP values; both share out ``f_c(x) - f_c(baseline)``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from hyperfront.errors import HyperfrontError
+from hyperfront.model import ParetoModel
+from hyperfront.problem import Problem
+from hyperfront.training.runs import RunFolder
+from reproduction.drawing import panels
+from reproduction.item_result import Claim, Finding, Table
+from reproduction.store import Workshop
+
+RAYS = ((0.99, 0.01), (0.5, 0.5), (0.01, 0.99))
+STEPS, IMAGES = 32, 100
+ACCURACY = 2048
+DIGITS = (7, 3)
+"""Labels of the image that is shown: as in the paper, 7 at the top left and 3 at the bottom right."""
+
+
+def integrated_gradients(
+    network: nn.Module, images: Tensor, ray: Tensor, classes: Tensor, steps: int = STEPS
+) -> Tensor:
+    """Attributions ``[B, K, H, W]`` of images ``[B, 1, H, W]`` to ``K`` classes of each, ``[B, K]``."""
+    try:
+        from captum.attr import IntegratedGradients
+    except ImportError:
+        raise HyperfrontError("attributions need captum", fix="pip install 'hyperfront[compare]'") from None
+
+    def scores(x: Tensor) -> Tensor:
+        return torch.stack([logits.softmax(-1) for logits in network(x)], dim=-1) @ ray.to(x)
+
+    method = IntegratedGradients(scores)
+    each = (method.attribute(images, target=own, n_steps=steps, method="riemann_middle") for own in classes.unbind(1))
+    return torch.cat([*each], dim=1)
+
+
+def attribution(workshop: Workshop, study: str) -> Finding:
+    """One image in pictures; over many, on whose side the pixels lie that speak for its class."""
+    results = [result for result in workshop.results(study, ["phn-epo"]) if result.seed == 0]
+    look = workshop.look(study, "phn-epo", 0, "attribution", _measure) if results else None
+    if look is None:
+        return Finding(missing=[f"{study}: attributions of phn-epo"])
+    columns = (
+        "ray",
+        "to the left class",
+        "share",
+        "to the right class",
+        "share",
+        "left accuracy",
+        "right accuracy",
+    )
+    rows = []
+    for ray, mass, shares, accuracies in zip(RAYS, look["mass"], look["shares"], look["accuracies"]):
+        cells = [value for pair in zip(mass, shares) for value in pair] + accuracies
+        rows.append((f"({ray[0]:g}, {ray[1]:g})", *(f"{value:.2f}" for value in cells)))
+    title = f"Attribution to the true classes of {look['images']} test images; its share in the top left half"
+    left, right = look["shares"][0][0], 1 - look["shares"][2][1]
+    claims = [
+        Claim("at the first ray, what speaks for the left class is mostly at the top left", left > 0.5, f"{left:.0%}"),
+        Claim(
+            "at the last ray, what speaks for the right class is mostly at the bottom right",
+            right > 0.5,
+            f"{right:.0%}",
+        ),
+    ]
+    return Finding(
+        tables=[Table(title, columns, rows)],
+        figure=_figure(look),
+        claims=claims,
+        notes=[f"Accuracies are of {ACCURACY:,} test images, or of all where there are fewer."],
+        numbers={key: look[key] for key in ("shares", "accuracies", "mass", "labels")},
+        environments=[dict(result.environment) for result in results],
+    )
+
+
+def _measure(model: ParetoModel, problem: Problem, run: RunFolder) -> dict[str, Any]:
+    model = model.cpu().eval()
+    batch = next(iter(problem.test.source.batches(ACCURACY, torch.device("cpu"))))
+    images, left, right = problem.inputs(batch), batch[1], batch[2]
+    wanted = ((left == DIGITS[0]) & (right == DIGITS[1])).nonzero()[:, 0]
+    example = int(wanted[0]) if len(wanted) else 0
+    side = images.shape[-1]
+    place = torch.arange(side)[:, None] + torch.arange(side) - (side - 1)
+    above = (1 - place.sign()) / 2  # of the diagonal between them, half
+    pictures, shares, mass, accuracies = [], [], [], []
+    some, both = images[:IMAGES], torch.stack([left, right], dim=1)[:IMAGES]
+    for ray in map(torch.tensor, RAYS):
+        network = model.at(ray)
+        (picture,) = integrated_gradients(network, images[[example]], ray, torch.arange(10)[None])
+        pictures.append([_rounded(each) for each in picture])
+        found = integrated_gradients(network, some, ray, both)
+        positive = found.clamp_min(0)
+        shares.append(((positive * above).sum((2, 3)) / positive.sum((2, 3)).clamp_min(1e-12)).mean(0).tolist())
+        mass.append(found.sum((2, 3)).mean(0).tolist())
+        with torch.no_grad():
+            guesses = [logits.argmax(-1) for logits in network(images)]
+        accuracies.append([(guess == label).double().mean().item() for guess, label in zip(guesses, (left, right))])
+    return {
+        "image": _rounded(images[example, 0]),
+        "labels": [int(left[example]), int(right[example])],
+        "attributions": pictures,
+        "shares": shares,
+        "mass": mass,
+        "accuracies": accuracies,
+        "images": len(some),
+    }
+
+
+def _rounded(picture: Tensor) -> list[list[float]]:
+    return [[float(f"{value:.3g}") for value in row] for row in picture.tolist()]
+
+
+def _figure(look: dict[str, Any]) -> Any:
+    pictures, image = np.array(look["attributions"]), np.array(look["image"])
+    with panels(len(RAYS), 11, width=0.9, height=0.95) as (figure, axes):
+        for place, ray, row in zip(axes, RAYS, pictures):
+            most = np.abs(row).max() or 1.0
+            for column, each in enumerate(place):
+                each.grid(False)
+                each.set(xticks=[], yticks=[])
+                if column == 0:
+                    each.imshow(image, cmap="gray_r")
+                    each.set_ylabel(f"({ray[0]:g}, {ray[1]:g})", fontsize=7)
+                else:
+                    each.imshow(image, cmap="gray_r", alpha=0.15)
+                    each.imshow(row[column - 1], cmap="bwr", vmin=-most, vmax=most, alpha=0.85)
+        for column, each in enumerate(axes[0]):
+            each.set_title("image" if column == 0 else str(column - 1), fontsize=8)
+        labels = look["labels"]
+        figure.suptitle(
+            f"Labels {labels[0]} (top left) and {labels[1]} (bottom right); red speaks for a class", fontsize=9
+        )
+    return figure

@@ -1,0 +1,210 @@
+"""Every table and figure of the paper, as a declaration: what it shows, how it is made, and what differs.
+
+``python -m reproduction make ITEM`` runs one. The paper's numbers are in :mod:`reproduction.numbers`, what is trained
+in :mod:`reproduction.studies`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from hyperfront.errors import unknown_name
+from hyperfront.zoo.multi_mnist import RESNET
+from reproduction import numbers
+from reproduction.ablations import effects
+from reproduction.attribution import attribution
+from reproduction.comparisons import at_same_rays, compared
+from reproduction.item_result import Finding
+from reproduction.pictures import losses_and_evolution, trade_offs
+from reproduction.runtime import Race, races
+from reproduction.scaling import against_parameters, against_settings
+from reproduction.static_items import architecture, illustration, split_sizes
+from reproduction.store import Workshop
+from reproduction.studies import ALPHAS, MNIST, PEOPLE, RATES, WIDTHS
+from reproduction.tables import Side
+from reproduction.toys import known_fronts
+from reproduction.unseen import unseen_rays
+
+
+@dataclass(frozen=True)
+class Item:
+    """A table or figure of the paper."""
+
+    what: str
+    """What it shows, in our words."""
+    make: Callable[[Workshop], Finding]
+    deviations: tuple[str, ...] = ()
+    """Names in :data:`reproduction.deviations.DEVIATIONS`."""
+    trains: bool = True
+    """Whether its numbers come from training, so that those of a smoke test mean nothing."""
+
+
+TITLES = {
+    "multi-fashion-mnist": "Multi-(Fashion+MNIST)",
+    "multi-fashion": "Multi-Fashion",
+    "multi-mnist": "Multi-MNIST",
+    "adult": "Adult",
+    "default": "Default",
+    "bank": "Bank",
+}
+RATES_OF = {name: tuple(f"{name}-rate{whose}" for whose in ("", "-others", "-phn")) for name in MNIST}
+IMAGES = tuple(Side(TITLES[name], name, f"{name}-phn", f"{name}-5", 5, RATES_OF[name]) for name in MNIST)
+RATES_OF |= {name: tuple(f"{name}-rate-{rate:g}" for rate in RATES["lr"]) for name in PEOPLE}
+FAIRNESS = tuple(Side(TITLES[name], name, f"{name}-phn", f"{name}-10", 10, RATES_OF[name]) for name in PEOPLE)
+SCENES = (
+    Side("NYUv2, 144 x 192", "nyuv2", "nyuv2-phn", "nyuv2-5", 5),
+    Side("NYUv2, 288 x 384, hypernetworks only", "nyuv2", "nyuv2-288x384-phn", None, 5),
+)
+MOTION = tuple(
+    replace(side, each_apart=True)
+    for side in (
+        Side("SARCOS, the paper's split", "sarcos", "sarcos-paper-phn", "sarcos-paper-20", 20, ("sarcos-paper-rate",)),
+        Side(
+            "SARCOS, split by blocks",
+            "sarcos",
+            "sarcos-blocks-phn",
+            "sarcos-blocks-20",
+            20,
+            ("sarcos-blocks-rate",),
+            as_paper=False,
+        ),
+        Side("SARCOS, split by blocks, preset best", "sarcos", "sarcos-best-phn", "sarcos-best-20", 20, as_paper=False),
+    )
+)
+SAME = (*IMAGES, *FAIRNESS, SCENES[0], MOTION[0])
+TOY_1 = (
+    ("fonseca-phn", "phn-epo"),
+    ("fonseca-5", "epo"),
+    ("fonseca-5", "pmtl"),
+    ("fonseca-evolution", "nsga3"),
+    ("fonseca-5", "ls"),
+)
+TOY_7 = (("fonseca-evolution", "moead"), ("fonseca-5", "mgda"))
+TOY_8 = tuple(
+    ((f"{name}-phn", "phn-epo"), (f"{name}-5", "epo"), (f"{name}-5", "ls"))
+    for name in ("problem2", "zdt2", "zdt2-sigmoid")
+)
+RACES_5 = (
+    Race(TITLES[MNIST[0]], f"{MNIST[0]}-phn", f"{MNIST[0]}-25", rates=RATES_OF[MNIST[0]]),
+    Race("Adult", "adult-phn", "adult-30"),
+    Race("SARCOS", "sarcos-paper-phn", "sarcos-40", rates=("sarcos-40-rate",)),
+)
+RACES_11 = (
+    *(Race(TITLES[name], f"{name}-phn", f"{name}-25", rates=RATES_OF[name]) for name in MNIST[1:]),
+    Race("NYUv2, 144 x 192", "nyuv2-phn", "nyuv2-5", ("ls",)),
+)
+SIZES = {TITLES[name]: (f"{name}-resnet18-5", *(f"{name}-resnet18-{size}" for size in RESNET)) for name in MNIST}
+BASE = "multi-fashion-mnist-phn"
+SETTINGS: dict[str, dict[float, str]] = {
+    "alpha": {alpha: BASE if alpha == 0.2 else f"alpha-{alpha}" for alpha in ALPHAS},
+    "hidden dimension": {width: BASE if width == 100 else f"width-{width}" for width in WIDTHS},
+}
+DATA = ("composites", "splits", "relu")
+PEOPLE_DATA = ("penalties", "people-split", "people-rays")
+SARCOS_DATA = ("sarcos-rows", "sarcos-leak", "sarcos-hidden", "sarcos-batch")
+PROTOCOL = ("rays", "log-base", "tuning", "time", "gram", "precision", "seeds")
+ITEMS: dict[str, Item] = {
+    "figure-1": Item(
+        "Fonseca's problem: PHN, EPO, PMTL, NSGA-III and LS, each on its rays",
+        partial(known_fronts, rows=(TOY_1,)),
+        ("generations", "pmtl", "gram", "seeds"),
+    ),
+    "figure-2": Item("the architecture, drawn from model.summary()", architecture, trains=False),
+    "figure-3": Item(
+        "test losses of all methods on three Multi-MNIST sets, and the validation front of PHN-EPO over epochs",
+        partial(losses_and_evolution, sides=IMAGES),
+        (*DATA, "pmtl", "cpmtl", "tuning", "gram", "precision", "seeds"),
+    ),
+    "figure-4": Item(
+        "accuracy against fairness: the losses of every point of PHN-EPO on three data sets",
+        partial(trade_offs, studies=tuple(f"{name}-phn" for name in PEOPLE)),
+        (*PEOPLE_DATA, "gram", "seeds"),
+    ),
+    "figure-5": Item(
+        "hypervolume against run time: random subsets of pools of 25, 30 and 40 models",
+        partial(races, panels_of=RACES_5),
+        (*DATA, *PEOPLE_DATA, *SARCOS_DATA, "time", "seeds", "tuning", "gram", "precision"),
+    ),
+    "figure-6": Item(
+        "hypervolume against parameters to train: ResNet18 from chunked hypernetworks",
+        partial(against_parameters, problems=SIZES),
+        ("resnet", "batchnorm", "seeds", "composites", "splits", "gram", "precision"),
+    ),
+    "figure-7": Item(
+        "Fonseca's problem: MOEA/D and MGDA",
+        partial(known_fronts, rows=(TOY_7,)),
+        ("generations", "seeds"),
+    ),
+    "figure-8": Item(
+        "Problem 2 and ZDT2, this also in the box of a sigmoid: PHN, EPO and LS",
+        partial(known_fronts, rows=TOY_8),
+        ("toys", "bounds", "gram", "seeds"),
+    ),
+    "figure-9": Item(
+        "which pixels speak for which class, by ray (Multi-MNIST)",
+        partial(attribution, study="multi-mnist-phn"),
+        ("attribution", *DATA),
+    ),
+    "figure-10": Item(
+        "hypervolume by Dirichlet's alpha and by hidden dimension",
+        partial(against_settings, settings=SETTINGS),
+        ("settings", *DATA, "gram", "precision"),
+    ),
+    "figure-11": Item(
+        "hypervolume against run time, continued: two Multi-MNIST sets, and NYUv2 without EPO",
+        partial(races, panels_of=RACES_11),
+        (*DATA, "nyuv2", "nyuv2-split", "pool", "time", "seeds", "tuning", "gram", "precision"),
+    ),
+    "figure-12": Item("what the hypervolume measures", illustration, trains=False),
+    "table-1": Item(
+        "three Multi-MNIST sets: all methods, five rays for baselines",
+        partial(compared, sides=IMAGES, paper=numbers.TABLE_1),
+        (*DATA, "pmtl", "cpmtl", *PROTOCOL),
+    ),
+    "table-2": Item(
+        "three fairness sets: all methods, ten rays for baselines",
+        partial(compared, sides=FAIRNESS, paper=numbers.TABLE_2),
+        (*PEOPLE_DATA, "pmtl", "cpmtl", "generations", *PROTOCOL),
+    ),
+    "table-3": Item(
+        "NYUv2: all methods, five rays for baselines",
+        partial(compared, sides=SCENES, paper=numbers.TABLE_3),
+        ("nyuv2", "nyuv2-split", "pmtl", "cpmtl", *PROTOCOL),
+    ),
+    "table-4": Item(
+        "SARCOS: all methods, twenty rays for baselines, two splits, two presets",
+        partial(compared, sides=MOTION, paper=numbers.TABLE_4),
+        (*SARCOS_DATA, "sarcos-settings", *PROTOCOL),
+    ),
+    "table-5": Item("rows of the fairness data", split_sizes, ("people-split",), trains=False),
+    "table-6": Item(
+        "hypernetworks at the rays of the baselines, all data sets",
+        partial(at_same_rays, sides=SAME),
+        (*DATA, *PEOPLE_DATA, "nyuv2", "nyuv2-split", *SARCOS_DATA, *(name for name in PROTOCOL if name != "time")),
+    ),
+    "appendix-b2": Item(
+        "rays that were never trained on, from the shifted grid (SARCOS)",
+        partial(unseen_rays, studies={side.title: side.phn for side in (MOTION[0], MOTION[2])}),
+        ("grid", *SARCOS_DATA, "sarcos-settings", "tuning", "gram", "precision"),
+    ),
+    "deviations": Item(
+        "what departing from the paper does to the numbers (not in the paper)",
+        effects,
+    ),
+}
+
+
+def key(name: str) -> str:
+    """The name of an item as it is written here, or an error that suggests the nearest one.
+
+    >>> key("Table 1"), key("figure10"), key("Appendix B.2")
+    ('table-1', 'figure-10', 'appendix-b2')
+    """
+    plain = name.strip().lower().replace(" ", "-").replace(".", "")
+    plain = re.sub(r"^(table|figure)(?=\d)", r"\1-", plain)
+    if plain not in ITEMS:
+        raise unknown_name("item of the paper", name, ITEMS)
+    return plain

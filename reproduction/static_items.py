@@ -1,0 +1,128 @@
+"""What needs no training: architecture (figure 2), hypervolume (figure 12), sizes of splits (table 5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.patches import FancyBboxPatch, Rectangle
+
+from hyperfront import indicators
+from hyperfront.plots import BLUE, INK, MUTED, PALE, PAPER, VERMILION
+from hyperfront.problem.registry import build, recipe
+from reproduction.drawing import panels
+from reproduction.item_result import Claim, Finding, Table
+from reproduction.numbers import TABLE_5
+from reproduction.store import Workshop
+
+MODELS = (
+    ("multi-mnist", "paper"),
+    ("multi-mnist", "resnet18-1m"),
+    ("adult", "paper"),
+    ("sarcos", "paper"),
+    ("nyuv2", "paper"),
+)
+ROLES = ("generated", "trained", "hypernetwork", "in all")
+
+
+def architecture(workshop: Workshop) -> Finding:
+    """A diagram of the hypernetwork of Multi-MNIST with the numbers of ``model.summary()``; a table of all problems."""
+    summaries = {}
+    for name, preset in MODELS:
+        settings = recipe(name, preset)
+        summaries[f"{name}, {preset}"] = build(name, **settings.arguments).model(**settings.model).summary()
+    rows = []
+    for name, text in summaries.items():
+        title, lines = _parsed(text)
+        rows.append((name, title.split(" as ")[0], *(lines.get(role, ("-", ""))[0] for role in ROLES)))
+    columns = ("problem, preset", "target", *("to train in all" if role == "in all" else role for role in ROLES))
+    return Finding(
+        tables=[Table("Hypernetworks and what they generate, from model.summary()", columns, rows)],
+        figure=_diagram(*_parsed(summaries["multi-mnist, paper"])),
+        numbers={"summaries": summaries},
+    )
+
+
+def _parsed(summary: str) -> tuple[str, dict[str, tuple[str, str]]]:
+    """Title, and number and meaning by role, of the text of ``model.summary()``.
+
+    >>> _parsed("Net as ...\\n  generated          31 weights")
+    ('Net as ...', {'generated': ('31', 'weights')})
+    """
+    title, *lines = summary.splitlines()
+    parts = [(line[2:15].strip(), line[15:].split(maxsplit=1)) for line in lines]
+    return title, {role: (number, text) for role, (number, text) in parts}
+
+
+def _diagram(title: str, lines: dict[str, tuple[str, str]]) -> Any:
+    target, *objectives = title.split(" as a function of rays over ")
+    boxes = [
+        (0.0, "ray $r$", objectives[0].replace(", ", "\n") if objectives else "", PAPER),
+        (1.35, "hypernetwork $h(r; \\phi)$", f"{lines['hypernetwork'][0]}\nparameters", "#e3f0f8"),
+        (2.7, "weights $\\theta_r$", f"{lines['generated'][0]}\ngenerated", PAPER),
+        (4.05, f"{target} $f(x; \\theta_r)$", "a plain network\nfor each ray", "#fbeadf"),
+    ]
+    with panels(1, 1, width=8.4, height=2.4) as (figure, axes):
+        (each,) = axes.flat
+        each.grid(False)
+        each.axis("off")
+        each.set(xlim=(-0.15, 6.2), ylim=(-0.75, 1.2), aspect="equal")
+        for x, name, text, colour in boxes:
+            look = {"boxstyle": "round,pad=0.02,rounding_size=0.08", "facecolor": colour, "edgecolor": INK}
+            each.add_patch(FancyBboxPatch((x, 0), 1, 0.8, linewidth=1, **look))
+            each.text(x + 0.5, 0.62, name, ha="center", va="center", fontsize=7.5, fontweight="bold")
+            each.text(x + 0.5, 0.26, text, ha="center", va="center", fontsize=7.5, color=MUTED)
+        arrow = {"arrowstyle": "-|>", "color": INK, "shrinkA": 0, "shrinkB": 0}
+        for x in (1.02, 2.37, 3.72, 5.07):
+            each.annotate("", (x + 0.32, 0.4), (x, 0.4), arrowprops=arrow)
+        each.annotate("", (4.55, -0.03), (4.55, -0.4), arrowprops=arrow)
+        each.text(4.55, -0.55, "input $x$", ha="center", fontsize=8)
+        each.text(5.42, 0.4, "losses $l_1, \\dots, l_m$", va="center", fontsize=8)
+    return figure
+
+
+POINTS, REFERENCE = np.array([[0.15, 0.75], [0.4, 0.4], [0.8, 0.2]]), (1.0, 1.0)
+
+
+def illustration(workshop: Workshop) -> Finding:
+    """The region that three points dominate up to the reference point, and its area."""
+    volume = indicators.hypervolume(torch.from_numpy(POINTS), REFERENCE)
+    corners = np.append(POINTS[1:, 0], REFERENCE[0])
+    stairs = float(sum((right - x) * (REFERENCE[1] - y) for (x, y), right in zip(POINTS, corners)))
+    with panels(1, 1, width=4.2, height=3.4) as (figure, axes):
+        (each,) = axes.flat
+        for x, y in POINTS:
+            each.add_patch(Rectangle((x, y), REFERENCE[0] - x, REFERENCE[1] - y, color=BLUE, alpha=0.22, linewidth=0))
+        for number, point in enumerate(POINTS, start=1):
+            each.plot(*point, "o", color=INK)
+            each.annotate(f"$P_{number}$", point, (-6, -12), textcoords="offset points", ha="right")
+        each.plot(*REFERENCE, "X", color=VERMILION, markersize=9)
+        each.annotate("reference", REFERENCE, (-4, 6), textcoords="offset points", ha="right")
+        each.text(0.72, 0.68, f"HV = {volume:.4g}", ha="center", color=INK)
+        each.set(xlim=(0, 1.12), ylim=(0, 1.12), xlabel="$l_1$", ylabel="$l_2$", facecolor=PAPER)
+        each.grid(True, color=PALE)
+    rows = [(f"P{number}", f"{x:g}", f"{y:g}") for number, (x, y) in enumerate(POINTS, start=1)]
+    same = Claim(
+        "the hypervolume is the area of the stairs", abs(volume - stairs) < 1e-12, f"{volume:.4f}, {stairs:.4f}"
+    )
+    return Finding([Table("The points of the picture", ("point", "l1", "l2"), rows)], figure, [same])
+
+
+def split_sizes(workshop: Workshop) -> Finding:
+    """Rows of each split of the fairness data."""
+
+    def count() -> dict[str, dict[str, int]]:
+        problems = {name: build(name, data_dir=workshop.data_dir) for name in TABLE_5}
+        return {name: {part: p.split(part).source.rows for part in TABLE_5[name]} for name, p in problems.items()}  # pyrefly: ignore
+
+    found = workshop.part("split-sizes", count)
+    if found is None:
+        return Finding(missing=["the sizes of the splits"])
+    rows = [
+        (part, *(cell for name in TABLE_5 for cell in (f"{found[name][part]:,}", f"{TABLE_5[name][part]:,}")))
+        for part in ("train", "val", "test")
+    ]
+    columns = ("split", *(cell for name in TABLE_5 for cell in (name, "paper")))
+    claim = Claim("the splits have the paper's sizes", found == TABLE_5, "all nine" if found == TABLE_5 else "not all")
+    return Finding([Table("Rows of the fairness data", columns, rows)], claims=[claim], numbers=found)

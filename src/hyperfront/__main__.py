@@ -1,0 +1,5 @@
+"""``python -m hyperfront`` is the command ``hyperfront``."""
+
+from hyperfront_command import main
+
+main()

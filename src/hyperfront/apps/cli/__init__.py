@@ -1,0 +1,116 @@
+"""The command line: each command is a thin call of public functions."""
+
+from __future__ import annotations
+
+import difflib
+import io
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from hyperfront.errors import HyperfrontError
+
+if TYPE_CHECKING:
+    from tyro.extras import SubcommandApp
+
+DESCRIPTION = """One model, every trade-off: train a model of a whole Pareto front, then pick any point of it.
+
+Start with `hyperfront demo`. `hyperfront COMMAND --help` explains a command."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point of the command ``hyperfront``."""
+    with guarded():
+        _run(sys.argv[1:] if arguments is None else arguments)
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Inside, no mistake of the user and no Ctrl-C ends in a traceback."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal without these letters gets others
+        sys.stdout.reconfigure(errors="replace")
+    warnings.showwarning = _show_warning
+    try:
+        yield
+    except HyperfrontError as error:
+        _fail(str(error), code=2)
+    except KeyboardInterrupt as stop:
+        _fail(str(stop) or "stopped", code=130)
+    except BrokenPipeError:  # `| head` has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that Python can flush at its end
+        sys.exit(1)
+    except OSError as error:  # a folder without rights, a full disk
+        _fail(f"cannot use {error.filename}: {error.strerror}" if error.filename else str(error), code=2)
+
+
+def _run(given: list[str]) -> None:
+    import tyro
+
+    from hyperfront.apps.cli import data
+    from hyperfront.apps.cli.compare import compare
+    from hyperfront.apps.cli.demo import demo
+    from hyperfront.apps.cli.doctor import doctor
+    from hyperfront.apps.cli.evaluate import evaluate
+    from hyperfront.apps.cli.explore import explore
+    from hyperfront.apps.cli.export import export
+    from hyperfront.apps.cli.results import results
+    from hyperfront.apps.cli.serve import serve
+    from hyperfront.apps.cli.train import train
+    from hyperfront.apps.cli.tune import tune
+
+    functions = {
+        "demo": demo,
+        "train": train,
+        "evaluate": evaluate,
+        "compare": compare,
+        "tune": tune,
+        "explore": explore,
+        "export": export,
+        "serve": serve,
+        "results": results,
+        "doctor": doctor,
+    }
+    commands = [*functions, "data"]
+    if given == ["--version"]:
+        from hyperfront import __version__
+
+        print(f"hyperfront {__version__}")  # noqa: T201
+        return
+    if given and not given[0].startswith("-") and given[0] not in commands:
+        near = difflib.get_close_matches(given[0], commands, n=1, cutoff=0.6)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        _fail(f"unknown command {given[0]!r}.{hint} There are: {', '.join(commands)}.", code=2)
+    if "" not in sys.path:  # modules beside the user, for --target and --problem, behind all that is installed
+        sys.path.append("")
+    every = (tyro.conf.FlagCreatePairsOff,)
+    if given and given[0] == "data":
+        data.data.cli(prog="hyperfront data", description=data.DESCRIPTION, args=given[1:], config=every)
+    elif given and given[0] in functions:  # alone, so that help and mistakes are about this command only
+        tyro.cli(functions[given[0]], prog=f"hyperfront {given[0]}", args=given[1:], config=every)
+    else:
+        _overview(functions).cli(prog="hyperfront", description=DESCRIPTION, args=given or ["--help"], config=every)
+
+
+def _overview(functions: Mapping[str, Callable[..., None]]) -> SubcommandApp:
+    """All commands, each with the first line of what it has to say."""
+    from tyro.extras import SubcommandApp
+
+    from hyperfront.apps.cli import data
+
+    app = SubcommandApp()
+    for name, function in functions.items():
+        app.command(name=name, help=(function.__doc__ or "").partition("\n")[0])(function)
+    app.command(data.data, name="data", help=data.DESCRIPTION)
+    return app
+
+
+def _fail(message: str, *, code: int) -> None:
+    print(f"hyperfront: {message}", file=sys.stderr)  # noqa: T201
+    sys.exit(code)
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"hyperfront: note: {message}", file=sys.stderr)  # noqa: T201

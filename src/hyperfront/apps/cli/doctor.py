@@ -1,0 +1,94 @@
+"""``hyperfront doctor``: is everything there, and what to type if not."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import platform
+import sys
+import tempfile
+from collections.abc import Callable
+
+import torch
+
+from hyperfront import __version__
+from hyperfront.apps.cli.output import console
+from hyperfront.solvers import EPO, Status
+
+_PARTS = {  # import name: (what for, what to install)
+    "numpy": ("numbers", "hyperfront"),
+    "safetensors": ("checkpoints", "hyperfront"),
+    "moocore": ("hypervolume, IGD+", "hyperfront"),
+    "tyro": ("command line", "hyperfront"),
+    "rich": ("tables", "hyperfront"),
+    "tqdm": ("progress", "hyperfront"),
+    "matplotlib": ("pictures", "hyperfront"),
+    "plotly": ("interactive pages", "hyperfront"),
+    "pooch": ("data: download (optional)", "hyperfront[data]"),
+    "scipy": ("data: SARCOS; CPMTL (optional)", "hyperfront[data]"),
+    "h5py": ("data: NYUv2, official file (optional)", "hyperfront[data]"),
+    "PIL": ("data: NYUv2, images (Pillow, optional)", "hyperfront[data]"),
+    "pymoo": ("NSGA-III, MOEA/D (optional)", "hyperfront[compare]"),
+    "optuna": ("tuning (optional)", "hyperfront[compare]"),
+    "captum": ("attribution by pixel, figure 9 (optional)", "hyperfront[compare]"),
+    "tensorboard": ("TensorBoard logs (optional)", "hyperfront[log]"),
+    "fastapi": ("explorer, server (optional)", "hyperfront[serve]"),
+    "uvicorn": ("explorer, server (optional)", "hyperfront[serve]"),
+    "orjson": ("server: tensors as JSON (optional)", "hyperfront[serve]"),
+    "prometheus_client": ("server: metrics (optional)", "hyperfront[serve]"),
+    "onnx": ("export: ONNX files (optional)", "hyperfront[export]"),
+    "onnxscript": ("export: ONNX files (optional)", "hyperfront[export]"),
+    "onnxruntime": ("export: runs them (optional)", "hyperfront[export]"),
+}
+
+_GPU_PARTS = {"triton": ("fused kernels and CUDA graphs (optional)", "triton")}
+
+
+def doctor() -> None:
+    """Check Python, PyTorch, devices, packages and write access; print the line that closes each gap."""
+    console.print(f"hyperfront {__version__}, Python {platform.python_version()} on {platform.platform()}\n")
+    sound = True
+    sound &= _line("PyTorch", _torch)
+    for name, (purpose, package) in (_PARTS | (_GPU_PARTS if torch.cuda.is_available() else {})).items():
+        fine = _line(name, lambda name=name: _version(name), note=purpose, fix=f"pip install '{package}'")
+        sound &= fine or "optional" in purpose
+    sound &= _line("write access", _writable, fix="choose a folder that you may write to with --out")
+    sound &= _line("EPO solver", _solves, fix="reinstall PyTorch: a solver gives wrong numbers on this machine")
+    console.print("\neverything is ready" if sound else "\nsomething is missing: see the lines above")
+    if not sound:
+        sys.exit(1)
+
+
+def _line(name: str, check: Callable[[], str], *, note: str = "", fix: str = "") -> bool:
+    try:
+        found, fine = check(), True
+    except Exception as error:  # whatever is wrong belongs into the report
+        found, fine = f"{type(error).__name__}: {error}", False
+    mark = "[green]ok[/green]     " if fine else "[red]missing[/red]"
+    console.print(f"{mark}  {name:<19}{found}" + (f"  [dim]{note}[/dim]" if note else ""))
+    if not fine and fix:
+        console.print(f"         {'':<19}fix: {fix}", markup=False)
+    return fine
+
+
+def _torch() -> str:
+    devices = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    return f"{torch.__version__}, threads: {torch.get_num_threads()}, GPU: {', '.join(devices) or 'none'}"
+
+
+def _version(name: str) -> str:
+    module = importlib.import_module(name)
+    return getattr(module, "__version__", None) or importlib.metadata.version(name)
+
+
+def _writable() -> str:
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        return f"{folder.rsplit('/', 1)[0]} can be written to"
+
+
+def _solves() -> str:
+    losses, rays = torch.tensor([[1.0, 2.0, 3.0]]), torch.full((1, 3), 1 / 3)
+    weights, status = EPO()(losses, rays, torch.eye(3)[None])
+    if status.item() != Status.AS_NAMED or abs(weights.sum().item() - 1) > 1e-6:
+        raise RuntimeError(f"weights {weights.tolist()}, status {status.item()}")
+    return "solves its linear program"

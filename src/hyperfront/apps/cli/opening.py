@@ -1,0 +1,48 @@
+"""What commands do with a run: load its model, and build its problem."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from hyperfront.errors import CheckpointError, HyperfrontError
+from hyperfront.model import ParetoModel
+from hyperfront.problem import Problem
+from hyperfront.training.runs import import_factory, load, recorded_problem
+
+
+@contextmanager
+def asks_for_options() -> Iterator[None]:
+    """A checkpoint that needs the user's code says so in the words of the command line."""
+    try:
+        yield
+    except CheckpointError as error:
+        if "no code" not in error.what:
+            raise
+        options = "--target package.module:factory --problem package.module:factory"
+        raise HyperfrontError(error.what, got=error.got, fix=options) from None
+
+
+def own_problem(name: str) -> Problem:
+    """What ``--problem package.module:factory`` makes."""
+    built = import_factory(name)
+    if not isinstance(built, Problem):
+        raise HyperfrontError("the factory made no problem", got=type(built).__name__, expected="hyperfront.Problem")
+    return built
+
+
+def open_model(run: Path, target: str | None, which: Literal["best", "last"] | None) -> ParetoModel:
+    """The model of a run."""
+    with asks_for_options():
+        return load(run, target, which=which)
+
+
+def open_problem(model: ParetoModel, problem: str | None, data_dir: Path | None) -> Problem:
+    """The problem that the model was trained on, or the one that the user names."""
+    if problem is not None:
+        return own_problem(problem)
+    if "problem" not in model.record:
+        raise HyperfrontError("the run is of no built-in problem", fix="--problem package.module:factory")
+    return recorded_problem(model.record, most=model.target.n, data_dir=data_dir)

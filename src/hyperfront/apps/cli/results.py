@@ -1,0 +1,42 @@
+"""``hyperfront results``: the table of a folder of result files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from hyperfront.apps.cli.output import console, show_table
+from hyperfront.comparison.result import load_folder
+from hyperfront.comparison.table import COLUMNS, summarize, without_scores
+from hyperfront.errors import HyperfrontError
+from hyperfront.storage.markdown import as_markdown
+
+
+def results(
+    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")] = Path("results"),
+    *,
+    markdown: bool = False,
+) -> None:
+    """Print a table of the result files that `train --result`, `compare` and `reproduce` wrote.
+
+    Hypervolume and uniformity (natural log) are of the test data, at the problem's rays, for the model that validation
+    chose; mean and standard deviation over seeds. "Of attainable" compares the uniformity at each ray with the best
+    that a non-dominated point of any of the results for that problem reaches there. "Non-dominated" is the share of
+    points that no other of the same front dominates; copies of a point count once. Folders called smoke, with what
+    `reproduce` makes to show that it runs, are left out of those above them.
+
+    Args:
+        folder: Where the files are, at any depth.
+        markdown: Print the table as Markdown, with the best scores over the rays as well.
+    """
+    found = load_folder(folder, without="smoke")
+    if not found:
+        what = "no result files" if folder.is_dir() else "there is no such folder"
+        raise HyperfrontError(what, got=folder, fix="hyperfront train PROBLEM --result FILE writes one")
+    rows = summarize(found)
+    if markdown:
+        console.print(as_markdown(COLUMNS, rows), soft_wrap=True, markup=False)
+        return
+    show_table(*without_scores(rows), left=4, keys=(0, 3))

@@ -1,0 +1,93 @@
+"""``hyperfront serve``: a trained run over HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import tyro
+
+from hyperfront.apps.cli.arguments import OwnProblem, Target, TrainedRun, Which, check_port
+from hyperfront.apps.cli.opening import asks_for_options
+from hyperfront.errors import HyperfrontError
+
+MEGABYTE = 2**20
+
+
+def serve(
+    run: TrainedRun,
+    /,
+    *,
+    host: str = "127.0.0.1",
+    port: Annotated[int, tyro.conf.arg(metavar="N")] = 8000,
+    name: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None,
+    which: Which = None,
+    target: Target = None,
+    problem: OwnProblem = None,
+    input: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SPEC ...", help_behavior_hint="")] = (),
+    workers: Annotated[int, tyro.conf.arg(metavar="N")] = 1,
+    threads: Annotated[int, tyro.conf.arg(metavar="N")] = 1,
+    cache_mb: Annotated[float, tyro.conf.arg(metavar="MB")] = 256,
+    batch_rows: Annotated[int, tyro.conf.arg(metavar="N")] = 64,
+    max_body_mb: Annotated[float, tyro.conf.arg(metavar="MB")] = 64,
+    max_elements: Annotated[int, tyro.conf.arg(metavar="N")] = 2**24,
+    max_rows: Annotated[int, tyro.conf.arg(metavar="N")] = 4096,
+    max_concurrency: Annotated[int, tyro.conf.arg(metavar="N")] = 256,
+    timeout: Annotated[float, tyro.conf.arg(metavar="SECONDS")] = 30,
+    grace: Annotated[float, tyro.conf.arg(metavar="SECONDS")] = 30,
+    cors: Annotated[tuple[str, ...], tyro.conf.arg(metavar="ORIGIN ...", help_behavior_hint="")] = (),
+    log_level: Literal["debug", "info", "warning", "error"] = "info",
+) -> None:
+    """Serve a trained run over HTTP, with the trade-off chosen by each request.
+
+    The server speaks the Open Inference Protocol v2, as KServe, Triton and MLServer do: their clients work, and send
+    the ray as one more input. GET /docs explains all routes. If the environment variable HYPERFRONT_API_KEY is set,
+    requests must carry it (Authorization: Bearer KEY). Ctrl-C or SIGTERM lets open requests finish. Examples:
+        hyperfront serve runs/demo
+        hyperfront serve runs/mm --host 0.0.0.0 --workers 4
+        hyperfront serve model.safetensors --target mine:Net --input x:FP32:3,64,64
+
+    Args:
+        host: Address to listen on; 0.0.0.0 is all of them.
+        port: Port to listen on.
+        name: Name of the model in the routes; by default that of the folder or file.
+        input: What the module takes, if there is no problem: NAME:DATATYPE:SIZES of one row, -1 for a free size.
+        workers: Processes that share the port, each with a model and a cache.
+        threads: CPU threads of each worker for predictions.
+        cache_mb: Memory of each worker for generated weights.
+        batch_rows: Requests that wait are answered together, up to this many rows.
+        max_body_mb: Largest body of a request, packed or unpacked.
+        max_elements: Most numbers in one tensor.
+        max_rows: Most rows in one request.
+        max_concurrency: Most requests at the same time in each worker; others get the status 429.
+        timeout: Longest time from a request to its answer, then it gets the status 503.
+        grace: Longest time that open requests are waited for at the end.
+        cors: Origins of pages that may call the server from a browser, or "*".
+        log_level: How much is logged; info has one line for each request.
+    """
+    try:
+        from hyperfront.apps.serve.process import Plan, serve
+        from hyperfront.apps.serve.settings import Limits
+    except ImportError as error:
+        raise HyperfrontError("serving needs more packages", got=error, fix="pip install 'hyperfront[serve]'") from None
+    plan = Plan(
+        run=str(run),
+        name=name,
+        target=target,
+        problem=problem,
+        which=which,
+        inputs=input,
+        threads=threads,
+        cache_bytes=round(cache_mb * MEGABYTE),
+        batch_rows=batch_rows,
+        cors=cors,
+        log_level=log_level,
+        limits=Limits(
+            body_bytes=round(max_body_mb * MEGABYTE),
+            elements=max_elements,
+            rows=max_rows,
+            concurrency=max_concurrency,
+            seconds=timeout,
+        ),
+    )
+    with asks_for_options():
+        serve(plan, host=host, port=check_port(port), workers=workers, grace=grace)

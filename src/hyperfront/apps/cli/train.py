@@ -1,0 +1,229 @@
+"""``hyperfront train``: a built-in problem, from its name to a run folder."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import shlex
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import tyro
+
+from hyperfront.apps.cli.arguments import (
+    Arguments,
+    DataFolder,
+    Device,
+    Engine,
+    Folder,
+    Number,
+    Preset,
+    Tf32,
+    choose_device,
+    parse,
+    set_tf32,
+)
+from hyperfront.apps.cli.output import console, draw, free_folder, list_files, show_front
+from hyperfront.comparison import measure
+from hyperfront.errors import HyperfrontError
+from hyperfront.model import ParetoModel
+from hyperfront.preferences import Dirichlet
+from hyperfront.problem import Problem
+from hyperfront.problem.recipe import Recipe
+from hyperfront.problem.registry import build, entry, problems, recipe
+from hyperfront.solvers import Solver
+from hyperfront.solvers.names import make_solver
+from hyperfront.storage.files import refuse_unwritable
+from hyperfront.storage.provenance import describe
+from hyperfront.training import Progress, fit
+from hyperfront.training.fitting import settings_of
+from hyperfront.training.runs import Run, RunFolder
+from hyperfront.training.step import Step
+
+_PROBLEMS = "\n".join(
+    f"{name}: {known.summary}" + (f"; arguments: {known.arguments}" if known.arguments else "")
+    for name, known in problems().items()
+)
+_SOLVER = (
+    "How losses are weighed. The ray fixes the point of the front where the r_j l_j are equal (epo, tchebycheff, "
+    "stch), or the direction of the losses (pbi, cosmos, pmtl, hvmax), or it is the loss weights (ls), or nothing "
+    "(mgda)."
+)
+_SOLVER_ARGUMENTS = (
+    "Arguments of the solver, such as temperature=0.02 (stch), penalty=5 (pbi), weight=5 (cosmos, if nothing else is "
+    "said), cosine=5 (hvmax) or tolerance=1e-4 (epo)."
+)
+Real = Annotated[float | None, tyro.conf.arg(metavar="X", help_behavior_hint="(from the preset)")]
+
+
+def train(
+    problem: Annotated[str, tyro.conf.arg(metavar="PROBLEM", help=f"What to train on:\n{_PROBLEMS}")],
+    /,
+    *,
+    preset: Preset = None,
+    solver: Annotated[str, tyro.conf.arg(metavar="NAME", help=_SOLVER)] = "epo",
+    arguments: Arguments = (),
+    solver_arguments: Annotated[Arguments, tyro.conf.arg(help=_SOLVER_ARGUMENTS)] = (),
+    epochs: Number = None,
+    batch_size: Number = None,
+    rays_per_step: Number = None,
+    lr: Real = None,
+    alpha: Real = None,
+    hidden: Number = None,
+    rays: Number = None,
+    seed: int = 0,
+    device: Device = "auto",
+    data_dir: DataFolder = None,
+    out: Folder = None,
+    engine: Engine = "auto",
+    tf32: Tf32 = False,
+    result: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None,
+    resume: bool = False,
+    dry_run: bool = False,
+) -> None:
+    """Train a Pareto hypernetwork on a built-in problem, print its front and write a run folder.
+
+    Settings that are not given come from a preset of the problem: for those with data, quick (minutes on two cores),
+    smoke (seconds), paper (the paper's settings) or best (ours). Examples:
+        hyperfront train zdt2
+        hyperfront train multi-fashion-mnist --preset best --device cuda
+        hyperfront train dtlz2 --arguments m=4 --epochs 100
+        hyperfront train fonseca --solver stch --solver-arguments temperature=0.02
+        hyperfront train fonseca --solver ls --out runs/ls
+        hyperfront train fonseca --solver ls --out runs/ls --resume
+
+    Args:
+        arguments: Arguments of the problem, such as variables=2 or m=4.
+        epochs: Passes over the data; for a problem without data, 100 steps each.
+        batch_size: Rows of each step, split among its rays.
+        rays_per_step: Rays drawn for each step.
+        lr: Learning rate of Adam, at its highest.
+        alpha: Concentration of the Dirichlet distribution that rays are drawn from.
+        hidden: Width of the hypernetwork.
+        rays: Rays to evaluate at.
+        seed: Seed of everything random.
+        out: Run folder; by default a new one below runs/.
+        result: Evaluate the test data, once, and write a small file with all that was reached.
+        resume: Continue the run in --out where it stopped, or begin it there.
+        dry_run: Print settings, sizes and the time to expect, and stop.
+    """
+    name, made = problem, make_solver(solver, parse(solver_arguments))
+    settings = recipe(name, preset)
+    given: dict[str, Any] = {
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "rays_per_step": rays_per_step,
+        "lr": lr,
+        "alpha": alpha,
+        "evaluation_rays": rays,
+        "model": None if hidden is None else {**settings.model, "hidden": hidden},
+        "arguments": {**settings.arguments, **parse(arguments)},
+    }
+    settings = dataclasses.replace(settings, **{key: value for key, value in given.items() if value is not None})
+    if resume and out is None:
+        raise HyperfrontError("nothing says which run to resume", fix="add --out FOLDER")
+    if out is not None and not resume and RunFolder(out).config.exists():
+        raise HyperfrontError("the folder already holds a run", got=out, fix="add --resume, or choose another --out")
+    if result is not None:  # said now, not after the last epoch
+        refuse_unwritable(result, again=resume)
+    built = build(name, data_dir=data_dir, **settings.arguments)
+    if not 0 <= seed < 2**63:
+        raise HyperfrontError("no such seed", got=seed, expected="0 to 2**63 - 1")
+    if batch_size is not None and not built.has_data:
+        raise HyperfrontError(f"{name} has no data to make batches of", fix="leave --batch-size out")
+    set_tf32(tf32)
+    torch.set_num_threads(1)  # tensors this small gain nothing from more, and lose much on a busy machine
+
+    _ = built.train.source  # an error in the data comes first
+    torch.manual_seed(seed)
+    model = built.model(**settings.model).to(choose_device(device, built))
+    console.print(f"[bold]{name}[/bold]  {entry(name).summary}")
+    console.print(model.summary(), style="dim")
+    if resume and out is not None and not RunFolder(out).config.exists():
+        console.print(f"nothing to resume in {out}: a new run begins")
+    if dry_run:
+        _dry_run(settings, model, built, made)
+        return
+    folder = RunFolder(out or free_folder(Path("runs") / f"{name}-{solver}"))
+    start, before = time.perf_counter(), folder.seconds() if resume else 0.0
+    try:
+        run = fit(
+            model,
+            built,
+            seed=seed,
+            out=folder.path,
+            resume=resume,
+            validation_rays=settings.evaluation_rays,
+            engine=engine,
+            callbacks=[Progress()],
+            **settings.hypernetwork(made),
+        )
+    except KeyboardInterrupt as stop:
+        raise KeyboardInterrupt(_stopped(str(stop), name, folder)) from None
+    finally:
+        with suppress(OSError):  # a folder that was taken for nothing
+            folder.path.rmdir()
+    seconds = before + time.perf_counter() - start
+    report(run, built, seconds=seconds)
+    if result is not None:
+        name_of = preset or next(iter(entry(name).presets))
+        known = describe(dataclasses.asdict(settings)) | (
+            {"solver": parse(solver_arguments)} if solver_arguments else {}
+        )
+        found = measure(run, built, preset=name_of, solver=solver, seed=seed, settings=known, seconds=seconds)
+        found.save(result)
+        test = found.fronts["test"]
+        reached = f"hypervolume {test['hypervolume']:.4f}, uniformity {test['uniformity']:.4f}"
+        console.print(f"\n{'test: ' if built.has_data else ''}{reached}; {result}")
+
+
+def _stopped(said: str, name: str, folder: RunFolder) -> str:
+    """What ``fit`` said when it was interrupted, if it was in its steps, and how to go on."""
+    if not folder.config.exists():
+        return "stopped before the first step; nothing was saved"
+    where = said.split(". Continue")[0] or f"stopped outside of training; what was trained is in {folder.path}"
+    return f"{where}.\nContinue with: {_again(name, folder)}"
+
+
+def _again(name: str, folder: RunFolder) -> str:
+    """The command that was typed, so that it goes on; `hyperfront demo` is a training with all the usual settings."""
+    typed = sys.argv[1:] if "train" in sys.argv[1:2] else ["train", name]
+    more = [] if any(word.split("=")[0] == "--out" for word in typed) else ["--out", str(folder.path)]
+    return shlex.join(["hyperfront", *typed, *more, *([] if "--resume" in typed else ["--resume"])])
+
+
+def report(run: Run, problem: Any, *, seconds: float) -> None:
+    """Print and draw what a run reached."""
+    if run.front is None or run.folder is None:
+        return
+    console.print(f"\ntrained in {seconds:.1f} s\n")
+    show_front(run.front, problem)
+    console.print(f"{'solver':<28}" + ", ".join(f"{kind.replace('_', ' ')} {n:,}" for kind, n in run.status.items()))
+    draw(run.front, run.folder)
+    list_files(run.folder)
+    console.print(f"\nOn a page: [bold]hyperfront explore {run.folder.path}[/bold]")
+
+
+def _dry_run(recipe: Recipe, model: ParetoModel, problem: Problem, solver: Solver) -> None:
+    settings_of(recipe.hypernetwork(solver))  # or its error
+    for key, value in dataclasses.asdict(recipe).items():
+        console.print(f"  {key:<16}{value}")
+    steps = problem.train.source.steps(recipe.batch_size)
+    step, rays = Step(model, problem, solver), Dirichlet(recipe.alpha)
+    generator = torch.Generator().manual_seed(0)
+    epochs = (problem.train.source.epoch(recipe.batch_size, generator, model.device, 0) for _ in itertools.count())
+    batches = itertools.chain.from_iterable(epochs)
+    times = [time.perf_counter()]
+    for batch in itertools.islice(batches, 11):  # the first one warms up
+        step(rays.sample(recipe.rays_per_step, problem.m, generator).to(next(model.parameters())), batch)
+        times.append(time.perf_counter())
+        if len(times) > 2 and times[-1] - times[0] > 10:
+            break
+    each = (times[-1] - times[1]) / (len(times) - 2)
+    floats = 4 * sum(p.numel() for p in model.parameters()) + 2 * recipe.rays_per_step * problem.m * model.target.n
+    console.print(f"  {'memory':<16}about {4 * floats / 2**20:.0f} MiB for parameters, optimizer and gradients")
+    console.print(f"  {'time':<16}about {each * steps:.1f} s an epoch, {each * steps * recipe.epochs:.0f} s in all")

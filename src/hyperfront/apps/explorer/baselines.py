@@ -1,0 +1,56 @@
+"""Other fronts to compare with, from files: results of runs, fronts, or run folders."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from hyperfront.comparison.result import FORMAT, Result
+from hyperfront.errors import HyperfrontError
+from hyperfront.front import Front
+from hyperfront.storage import files
+from hyperfront.training.runs import RunFolder
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A front with a name."""
+
+    name: str
+    front: Front
+    problem: str | None
+    """Whose front it is, if that is known."""
+
+
+def read(path: str | Path, objectives: tuple[str, ...], split: str, problem: str | None = None) -> Baseline:
+    """The front of a file or run folder, if it is of the same objectives, and of the same problem where both say so."""
+    path = Path(path)
+    file = RunFolder(path).front if path.is_dir() else path
+    document = files.read_json(file)
+    is_result = isinstance(document, dict) and document.get("format") == FORMAT
+    found = _of_result(Result.load(file), split) if is_result else _of_front(Front.load(file), path)
+    if tuple(found.front.objectives) != objectives:
+        raise HyperfrontError(
+            "a baseline has other objectives", got=f"{path}: {', '.join(found.front.objectives)}", expected=objectives
+        )
+    if problem is not None and found.problem not in (None, problem):
+        raise HyperfrontError("a baseline is of another problem", got=f"{path}: {found.problem}", expected=problem)
+    return found
+
+
+def _of_result(result: Result, split: str) -> Baseline:
+    measured = result.fronts.get(split) or result.fronts["val"]
+    front = Front(
+        objectives=tuple(result.objectives),
+        rays=torch.tensor(result.rays, dtype=torch.float64),
+        losses=torch.tensor(measured["losses"], dtype=torch.float64),
+        scores={name: torch.tensor(values, dtype=torch.float64) for name, values in measured["scores"].items()},
+    )
+    return Baseline(f"{result.method}, {result.preset}, seed {result.seed}", front, result.problem)
+
+
+def _of_front(front: Front, path: Path) -> Baseline:
+    name = path.parent.name if path.name == "front.json" else path.stem
+    return Baseline(name, front, front.provenance.get("problem"))

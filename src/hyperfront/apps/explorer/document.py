@@ -1,0 +1,95 @@
+"""Everything that the page shows before it asks anything, as one JSON document."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from hyperfront import plots
+from hyperfront.apps.explorer import dense
+from hyperfront.apps.explorer.baselines import Baseline
+from hyperfront.apps.explorer.samples.pixels import rounded
+from hyperfront.apps.explorer.session import Session
+from hyperfront.front import Front
+
+MAILABLE, FEWEST = 3 * 2**20, 12
+"""Bytes of predictions in a file that can be mailed, and the fewest rays to have them at."""
+FRAMES = 60
+"""Epochs that the evolution of the front is shown at."""
+
+
+def document(session: Session, *, name: str, python: str, baselines: Sequence[Baseline] = ()) -> dict[str, Any]:
+    """What a live page starts from. ``python`` is the expression that loads the model."""
+    front, m = session.front, session.model.m
+    known = [(key, front.provenance.get(key)) for key in ("solver", "seed")]
+    return {
+        "live": True,
+        "name": name,
+        "problem": front.provenance.get("problem"),
+        "facts": [f"{key} {value}" for key, value in known if value is not None],
+        "data": {"val": "validation data", "train": "training data"}[session.split.name]
+        if session.problem.has_data
+        else None,
+        "objectives": list(front.objectives),
+        "scores": list(front.scores),
+        "convention": front.convention,
+        "reference": None if front.reference is None else list(front.reference),
+        "front": measured(front),
+        "wanted": len(front) + len(dense.missing(front)),
+        "truth": _truth(front),
+        "baselines": [{"name": baseline.name, **measured(baseline.front)} for baseline in baselines],
+        "evolution": _evolution(session, m),
+        "samples": session.samples.document(),
+        "python": python,
+    }
+
+
+def static(session: Session, **words: Any) -> dict[str, Any]:
+    """What a page without a server has: the same, with predictions at the rays of the front, or as many as fit."""
+    corner = torch.eye(session.model.m, dtype=torch.float64)[:1]
+    rays = torch.cat([corner, dense.coarse_to_fine(session.front.rays, corner)])
+    most = max(FEWEST, MAILABLE // len(json.dumps(session.predict(corner))))
+    sampled = [{"ray": _digits(ray), "predictions": session.predict(ray)} for ray in rays[:most]]
+    return {**document(session, **words), "live": False, "sampled": sampled}
+
+
+def measured(front: Front) -> dict[str, Any]:
+    """The points of a front."""
+    return {
+        "rays": _digits(front.rays),
+        "losses": _digits(front.losses),
+        "scores": {name: _digits(values) for name, values in front.scores.items()},
+    }
+
+
+def _truth(front: Front) -> list[list[list[float]]]:
+    """The true front: as its connected curves for two objectives, else as one cloud of points."""
+    if front.truth is None:
+        return []
+    parts = plots.curves(front.truth.numpy()) if len(front.objectives) == 2 else [front.truth]
+    return [rounded(torch.as_tensor(part)) for part in parts]
+
+
+def _evolution(session: Session, m: int) -> list[dict[str, Any]]:
+    """The validated epochs of the run, evenly thinned to :data:`FRAMES`."""
+    records = [r for r in (session.folder.records() if session.folder else []) if r.get("validation")]
+    chosen = plots.spread(records, FRAMES) if records else []
+    return [
+        {
+            "epoch": record["epoch"],
+            "losses": _digits(torch.tensor(record["validation"]["losses"], dtype=torch.float64).view(-1, m)),
+            "hypervolume": record["validation"]["hypervolume"],
+        }
+        for record in chosen
+    ]
+
+
+def _digits(values: torch.Tensor) -> Any:
+    """To nine significant digits: rays must come back as they were. What is not finite has no place in JSON."""
+    if values.ndim > 1:
+        return [_digits(row) for row in values]
+    return [float(f"{value:.9g}") if math.isfinite(value) else None for value in values.tolist()]

@@ -1,0 +1,108 @@
+"""``explore``: from a run to its page, in a browser, in a notebook, or in a file."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from hyperfront.apps.explorer import document
+from hyperfront.apps.explorer.baselines import read
+from hyperfront.apps.explorer.page import page
+from hyperfront.apps.explorer.server import LOCAL, Server, application
+from hyperfront.apps.explorer.session import Session
+from hyperfront.errors import HyperfrontError
+from hyperfront.problem import Problem
+from hyperfront.storage import checkpoint as files
+from hyperfront.training.runs import Run, RunFolder, load, recorded_problem
+
+
+def explore(
+    run: Run | str | Path,
+    problem: Problem | None = None,
+    *,
+    target: nn.Module | str | None = None,
+    baselines: Sequence[str | Path] = (),
+    data_dir: str | Path | None = None,
+) -> Exploration:
+    """The front of a run, to be explored; in a notebook, its page is what the cell shows.
+
+    ``run`` is a run folder, a checkpoint file, or what :func:`hyperfront.fit` returned. Runs of built-in problems need
+    neither ``problem`` nor ``target``. ``baselines`` are result files, fronts or run folders to compare with.
+    """
+    if isinstance(run, Run):
+        model, folder = run.model, run.folder
+        place = folder.path if folder else None
+    else:
+        place = Path(run)
+        model, folder = load(place, target), RunFolder(place) if place.is_dir() else None
+    if problem is None and "problem" not in model.record:
+        raise HyperfrontError("the run is of no built-in problem", fix="explore(run, problem)")
+    if problem is None:
+        problem = recorded_problem(model.record, most=model.target.n, data_dir=data_dir)
+    session = Session(model, problem, folder=folder)
+    return Exploration(
+        session,
+        name=place.name if place else str(model.record.get("problem", "front")),
+        python=_loading(place, target),
+        baselines=[
+            read(file, problem.objectives, session.split.name, (problem.identity or {}).get("problem"))
+            for file in baselines
+        ],
+    )
+
+
+class Exploration:
+    """A page about a front. Made by :func:`explore`."""
+
+    def __init__(self, session: Session, **words: Any):
+        self.session, self.words = session, words
+        self._server: Server | None = None
+
+    def __repr__(self) -> str:
+        return f"Exploration of {self.words['name']}: .url is its page, .save(path) writes it to a file"
+
+    def save(self, path: str | Path, *, progress: Callable[[int, int], None] = lambda done, of: None) -> None:
+        """Write the page as one file that needs no server and no network, with the front and predictions sampled."""
+        self.session.refine(progress)
+        files.write_bytes(Path(path), page(document.static(self.session, **self.words)).encode())
+
+    def serve(self, *, host: str = "127.0.0.1", port: int = 0) -> Server:
+        """A server of the page, ready to run."""
+        local = host in (*LOCAL, "::1")
+        app = application(self.session, lambda: document.document(self.session, **self.words), anywhere=not local)
+        server = Server(app, host=host, port=port)
+        self.session.refine_beside()
+        return server
+
+    @property
+    def url(self) -> str:
+        """Where the page is; a server on this machine is started at the first call."""
+        if self._server is None:
+            self._server = self.serve()
+            self._server.start()
+        return self._server.url
+
+    def close(self) -> None:
+        """Stop the server."""
+        self.session.stop()
+        if self._server:
+            self._server.close()
+        self._server = None
+
+    def _repr_html_(self) -> str:
+        title = html.escape(f"Explorer of {self.words['name']}", quote=True)
+        style = "width: 100%; height: 860px; border: 0; border-radius: 12px"
+        return f'<iframe src="{self.url}" title="{title}" style="{style}" allow="clipboard-write"></iframe>'
+
+
+def _loading(place: Path | None, target: nn.Module | str | None) -> str:
+    """The Python expression that loads the model."""
+    if place is None:
+        return "run.model"
+    own = f", target={json.dumps(target)}" if isinstance(target, str) else ", target=YourModule()" if target else ""
+    return f"hf.load({json.dumps(place.as_posix())}{own})"

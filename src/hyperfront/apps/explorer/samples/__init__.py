@@ -1,0 +1,40 @@
+"""Sample inputs of a problem, and what the model makes of them at a ray: how they are shown depends on the problem."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from hyperfront.apps.explorer.samples.images import Images
+from hyperfront.apps.explorer.samples.people import People
+from hyperfront.apps.explorer.samples.scenes import Scenes
+from hyperfront.apps.explorer.samples.values import Point, Values
+from hyperfront.model.target import Network
+from hyperfront.problem import Problem, Split
+from hyperfront.zoo.data.composites import SOURCES
+from hyperfront.zoo.fairness import DATA_SETS
+
+
+class Samples(Protocol):
+    """A few inputs and how to show them. All that it returns is JSON."""
+
+    def document(self) -> dict[str, Any]:
+        """The inputs, which the page gets once; ``kind`` says how it draws them."""
+        ...
+
+    def predict(self, network: Network) -> Any:
+        """The outputs of the network at one ray, ready to be drawn."""
+        ...
+
+
+def make_samples(problem: Problem, split: Split) -> Samples:
+    """Samples for a problem: made for it where it is built in, as plain numbers and images elsewhere."""
+    name = (problem.identity or {}).get("problem")
+    if not problem.has_data:
+        return Point()
+    if name in SOURCES:
+        return Images(name, split)
+    if name in DATA_SETS:
+        return People(name, split)
+    if name == "nyuv2":
+        return Scenes(split)
+    return Values(problem, split)

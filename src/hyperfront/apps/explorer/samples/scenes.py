@@ -1,0 +1,49 @@
+"""NYUv2: images with segmentation and depth, true and predicted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from hyperfront.apps.explorer.samples.pixels import encoded, first_rows
+from hyperfront.model.target import Network
+from hyperfront.problem import Split
+from hyperfront.zoo.data.nyuv2 import CLASSES, METRES_PER_LEVEL
+from hyperfront.zoo.nyuv2 import depth_of
+
+COUNT = 4
+NONE = 255
+"""The class of a pixel without one."""
+
+
+class Scenes:
+    """The first images of the split; depth is in bytes, from 0 to about 10 m."""
+
+    def __init__(self, split: Split):
+        self.batch = first_rows(split, COUNT)
+        self.x = split.problem.inputs(self.batch)
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "kind": "scenes",
+            "classes": list(CLASSES),
+            "metres": 256 * METRES_PER_LEVEL,
+            "items": [
+                {
+                    "image": encoded(rgb.movedim(0, -1)),
+                    "segmentation": encoded(torch.where(classes < 0, NONE, classes.long())),
+                    "depth": encoded(depth),
+                }
+                for rgb, depth, classes in zip(*self.batch)
+            ],
+        }
+
+    def predict(self, network: Network) -> Any:
+        """``[items]`` with ``segmentation`` and ``depth``."""
+        output = network(self.x)
+        levels = (depth_of(output) / METRES_PER_LEVEL - 0.5).round().clamp(0, 255)
+        return [
+            {"segmentation": encoded(segmentation), "depth": encoded(depth)}
+            for segmentation, depth in zip(output[:, :-1].argmax(1), levels)
+        ]

@@ -1,0 +1,123 @@
+"""One model under exploration: what the page asks for, without the web.
+
+Questions may be asked at the same time, and a module has only one set of weights at a time. So there are two copies of
+the model, each behind a lock: one answers a drag (predictions for a few inputs, milliseconds), the other measures
+losses on the whole split (up to seconds).
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hyperfront.apps.explorer import dense
+from hyperfront.apps.explorer.download import plain_model
+from hyperfront.apps.explorer.samples import make_samples
+from hyperfront.errors import CheckpointError
+from hyperfront.front import Front, evaluate
+from hyperfront.model import ParetoModel
+from hyperfront.preferences import das_dennis
+from hyperfront.problem import Problem
+from hyperfront.storage.batches import Batch, map_tensors
+from hyperfront.training.runs import RunFolder
+
+PATIENCE = 4.0
+"""Seconds that the search for an operating point may take, roughly; more rounds find it to more digits."""
+
+
+class Session:
+    """A model, the data it is judged on, and the front as far as it has been measured."""
+
+    def __init__(self, model: ParetoModel, problem: Problem, *, folder: RunFolder | None = None):
+        problem.check_model(model)
+        self.model, self._judge = copy.deepcopy(model).eval(), copy.deepcopy(model).eval()
+        self.problem, self.folder = problem, folder
+        self._checkpoint = dense.digest(folder) if folder else None  # now: training may go on and write another
+        self.split = problem.split("val" if "val" in problem.sources else "train")
+        self.samples = make_samples(problem, self.split)
+        self._predicting, self._measuring, self._refining = threading.Lock(), threading.Lock(), threading.Lock()
+        self._stopped = threading.Event()
+        self._beside: threading.Thread | None = None
+        self.seconds = 0.0
+        """How long it takes to measure one ray."""
+        known = dense.stored(folder) if folder else None
+        self.front = known or self.measure(das_dennis(model.m, 1))
+
+    # ---- questions -------------------------------------------------------------------------------------------
+
+    def predict(self, ray: Tensor | Sequence) -> Any:
+        """What the model makes of the sample inputs at the ray, as JSON."""
+        rays = self.model.check(ray)
+        with self._predicting, torch.no_grad():
+
+            def network(x: Batch) -> Any:
+                return map_tensors(lambda output: output[0].cpu(), self.model(x, rays))
+
+            return self.samples.predict(network)
+
+    def plain(self, ray: Tensor) -> bytes:
+        """The plain network at the ray, as a file."""
+        with self._predicting:
+            return plain_model(self.model, ray)
+
+    def measure(self, rays: Tensor | Sequence) -> Front:
+        """Losses and scores at the rays, on the whole split."""
+        with self._measuring:
+            start = time.perf_counter()
+            front = evaluate(self._judge, self.split, rays)
+            self.seconds = (time.perf_counter() - start) / len(front)
+            return front
+
+    def select(self, minimize: str, limits: Mapping[str, tuple[str, float]]) -> Front:
+        """The operating point with the smallest ``minimize`` within the limits, measured."""
+        front = replace(self.front, evaluator=self.measure)
+        if not self.seconds:  # all of the front was known before
+            self.measure(front.rays[:1])
+        rounds = max(1, min(8, int(PATIENCE / (7 * self.seconds + 1e-9))))
+        return self.measure(front.select(minimize, subject_to=limits, rounds=rounds))
+
+    # ---- the dense front -------------------------------------------------------------------------------------
+
+    def refine(self, progress: Callable[[int, int], None] = lambda done, of: None) -> None:
+        """Measure the rays that are missing, one by one, until all are there or :meth:`stop` is called."""
+        with self._refining:  # a second call waits for the first, and then finds nothing missing
+            last, rays = time.monotonic(), dense.missing(self.front)
+            for done, ray in enumerate(rays):
+                if self._stopped.is_set():
+                    break
+                self.front = dense.joined(self.front, self.measure(ray))
+                progress(done + 1, len(rays))
+                if time.monotonic() - last > 10:
+                    self._store()
+                    last = time.monotonic()
+                time.sleep(1e-3)  # whoever waits to measure comes first
+            if len(rays):
+                self._store()
+
+    def refine_beside(self) -> None:
+        """:meth:`refine` in a thread of its own, until :meth:`stop`."""
+        self._stopped.clear()
+        self._beside = threading.Thread(target=self.refine, name="hyperfront-refine", daemon=True)
+        self._beside.start()
+
+    def stop(self) -> None:
+        """End :meth:`refine` after the ray it is at; what was measured is kept, even if that ray takes long."""
+        self._stopped.set()
+        if self._beside:
+            self._beside.join(timeout=3)
+            if self._beside.is_alive():
+                self._store()
+
+    def _store(self) -> None:
+        if self.folder and self._checkpoint:
+            try:
+                dense.store(self.front, self.folder, self._checkpoint)
+            except CheckpointError:
+                self._checkpoint = None  # a folder that may only be read: measured again next time

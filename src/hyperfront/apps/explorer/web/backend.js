@@ -1,0 +1,36 @@
+// Who answers: the server that the page came from, or what was sampled into the file.
+
+const ask = async (path, options) => {
+  const answer = await fetch(path, options);
+  const content = await answer.json().catch(() => ({}));
+  if (!answer.ok) throw new Error(content.text || `the server answered ${answer.status}`);
+  return content;
+};
+
+const point = (found) => ({
+  ray: found.rays[0],
+  values: [...found.losses[0], ...DATA.scores.map((name) => found.scores[name][0])],
+});
+
+const live = {
+  exact: true,
+  predict: (ray) => ask(`api/predict?ray=${ray.join(",")}`),
+  measure: async (ray) => point(await ask(`api/measure?ray=${ray.join(",")}`)),
+  select: async (minimize, limits) => {
+    const named = Object.fromEntries(limits.map(({ column, sign, bound }) => [COLUMNS[column], [sign, bound]]));
+    const body = JSON.stringify({ minimize: COLUMNS[minimize], limits: named });
+    return point(await ask("api/select", { method: "POST", headers: { "Content-Type": "application/json" }, body }));
+  },
+  front: () => ask("api/front"),
+  model: (ray) => `api/model?ray=${ray.join(",")}`,
+};
+
+const sampled = {
+  exact: false,
+  predict: async (ray) => {
+    const distance = (other) => other.ray.reduce((sum, value, j) => sum + (value - ray[j]) ** 2, 0);
+    return DATA.sampled.reduce((best, next) => (distance(next) < distance(best) ? next : best)).predictions;
+  },
+};
+
+const backend = DATA.live ? live : sampled;

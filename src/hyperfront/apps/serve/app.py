@@ -1,0 +1,226 @@
+"""The application: routes of the Open Inference Protocol v2, the front, metrics, and a page that explains them.
+
+Handlers take the request as it is. What FastAPI would do with annotations takes longer than a small network, and turns
+mistakes into other errors than the protocol's; :mod:`~hyperfront.apps.serve.openapi` has what would be lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, TypeVar
+
+import orjson
+from fastapi import FastAPI, Request
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import HTMLResponse, Response
+
+from hyperfront import __version__
+from hyperfront.apps.serve import bodies, describe, logs, openapi, page, replies, requests
+from hyperfront.apps.serve.batching import Batcher
+from hyperfront.apps.serve.choosing import choose, parse
+from hyperfront.apps.serve.gate import Gate
+from hyperfront.apps.serve.metrics import Metrics
+from hyperfront.apps.serve.refusal import Refusal, one_line
+from hyperfront.apps.serve.service import Service
+from hyperfront.apps.serve.settings import Settings
+from hyperfront.errors import HyperfrontError
+from hyperfront.front import Front
+
+Result = TypeVar("Result")
+VERSION = "1"
+"""Of the model: a server has one."""
+
+
+class Server:
+    """A service with what works for it."""
+
+    def __init__(self, service: Service, settings: Settings):
+        self.service, self.settings, self.limits = service, settings, settings.limits
+        self.metrics = Metrics()
+        self.batcher = Batcher(
+            service.predict,
+            seconds=service.seconds,
+            max_rows=None if service.separate else settings.batch_rows,
+            observe=self.metrics.batch,
+        )
+        self.ready = False
+
+    @asynccontextmanager
+    async def lifespan(self, app: FastAPI) -> AsyncIterator[None]:
+        watching = asyncio.create_task(self._watch())
+        self.ready = True
+        yield
+        self.ready = False
+        watching.cancel()
+        await self.batcher.close()
+        logs.event("stopped", model=self.service.name)
+
+    async def _watch(self) -> None:
+        """Every worker's counts are up to date, whichever of them is asked."""
+        while self.service.cache is not None:
+            self.metrics.cache(self.service.cache)
+            await asyncio.sleep(1)
+
+    def check(self, request: Request) -> None:
+        """That the path names our model, and its version if any."""
+        name, version = request.path_params["name"], request.path_params.get("version", VERSION)
+        if name != self.service.name:
+            raise Refusal("there is no such model here", got=name[:80], expected=self.service.name, status=404)
+        if version != VERSION:
+            raise Refusal("there is no such version of the model", got=version[:80], expected=VERSION, status=404)
+
+    async def _within(self, deadline: float, work: Awaitable[Result]) -> Result:
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await work
+        except TimeoutError:
+            raise Refusal(f"no answer within {self.limits.seconds:g} s", status=503) from None
+
+    async def infer(self, request: Request) -> Response:
+        """Read, predict, answer."""
+        self.check(request)
+        deadline = asyncio.get_running_loop().time() + self.limits.seconds
+        body = await bodies.read(request, self.limits)
+        asked = requests.decode(self.service, self.limits, body, request.headers.get(requests.HEADER_LENGTH))
+        request.scope["notes"] = {"rows": asked.query.rows, "rays": len(asked.query.rays)}
+        outputs = await self._within(deadline, self.batcher.submit(asked.query))
+        reply = replies.encode(self.service, VERSION, asked, outputs)
+        content, encoding = bodies.pack(reply.body, request.headers.get("accept-encoding", ""))
+        headers = {} if encoding is None else {"content-encoding": encoding}
+        if reply.header_length is not None:
+            headers[requests.HEADER_LENGTH] = str(reply.header_length)
+        kind = "application/json" if reply.header_length is None else "application/octet-stream"
+        return Response(content, media_type=kind, headers=headers)
+
+    async def select(self, request: Request, front: Front) -> dict[str, Any]:
+        """The operating point that the body asks for."""
+        deadline = asyncio.get_running_loop().time() + self.limits.seconds
+        choice = parse(await bodies.read(request, self.limits))
+        return await self._within(deadline, self.batcher.run(lambda: choose(front, choice)))
+
+
+def create_app(service: Service, settings: Settings = Settings()) -> FastAPI:  # noqa: B008 (frozen)
+    """The ASGI application that offers ``service``."""
+    server = Server(service, settings)
+    app = FastAPI(
+        title=f"hyperfront: {service.name}",
+        version=__version__,
+        description=describe.overview(service),
+        lifespan=server.lifespan,
+        redirect_slashes=False,
+        docs_url=None,  # the usual pages load scripts from elsewhere
+        redoc_url=None,
+    )
+    app.state.server = server
+    _models(app, server)  # first, since routes are tried in turn
+    _health(app, server)
+    _front(app, server)
+    _errors(app)
+    app.add_middleware(Gate, settings=settings, metrics=server.metrics)
+    if settings.cors:
+        exposed = ["Inference-Header-Content-Length", "X-Request-ID"]
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.cors,
+            allow_methods=["GET", "POST"],
+            allow_headers=["*"],
+            expose_headers=exposed,
+        )
+    return app
+
+
+def _json(document: Any, status: int = 200) -> Response:
+    return Response(orjson.dumps(document), status, media_type="application/json")
+
+
+def _health(app: FastAPI, server: Server) -> None:
+    shown = partial(openapi.route, server.service)
+
+    @app.get("/v2/health/live", **shown("live"))
+    async def live() -> Response:
+        return _json({"live": True})
+
+    @app.get("/v2/health/ready", **shown("ready"))
+    async def ready() -> Response:
+        return _json({"ready": server.ready}, 200 if server.ready else 503)
+
+    @app.get("/v2", **shown("server"))
+    async def metadata() -> Response:
+        return _json({"name": "hyperfront", "version": __version__, "extensions": describe.EXTENSIONS})
+
+    @app.get("/metrics", **shown("metrics"))
+    async def metrics() -> Response:
+        text, kind = server.metrics.text()
+        return Response(text, media_type=kind)
+
+    @app.get("/", include_in_schema=False)
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> HTMLResponse:
+        return HTMLResponse(page.render(app.openapi()))
+
+
+def _models(app: FastAPI, server: Server) -> None:
+    shown = partial(openapi.route, server.service)
+
+    async def metadata(request: Request) -> Response:
+        server.check(request)
+        return _json(describe.metadata(server.service, VERSION))
+
+    async def ready(request: Request) -> Response:
+        server.check(request)
+        return _json({"name": server.service.name, "ready": server.ready}, 200 if server.ready else 503)
+
+    async def config(request: Request) -> Response:
+        server.check(request)
+        return _json(describe.config(server.service, server.settings))
+
+    for form in ("/v2/models/{name}", "/v2/models/{name}/versions/{version}"):
+        app.post(f"{form}/infer", **shown("infer", form))(server.infer)
+        app.get(form, **shown("metadata", form))(metadata)
+        app.get(f"{form}/ready", **shown("model_ready", form))(ready)
+        app.get(f"{form}/config", **shown("config", form))(config)
+
+    @app.post("/v2/repository/index", **shown("index"))
+    async def index(request: Request) -> Response:
+        requests.check_index(await bodies.read(request, server.limits))
+        state = "READY" if server.ready else "UNAVAILABLE"
+        return _json([{"name": server.service.name, "version": VERSION, "state": state, "reason": ""}])
+
+
+def _front(app: FastAPI, server: Server) -> None:
+    shown = partial(openapi.route, server.service)
+
+    def front() -> Front:
+        if server.service.front is None:
+            raise Refusal("the run has no front", fix="serve the folder of a run with validation data", status=404)
+        return server.service.front
+
+    @app.get("/v1/front", **shown("front"))
+    async def show() -> Response:
+        return _json(front().document())
+
+    @app.post("/v1/select", **shown("select"))
+    async def select(request: Request) -> Response:
+        return _json(await server.select(request, front()))
+
+
+def _errors(app: FastAPI) -> None:
+    """Every error has the body ``{"error": reason}``, as clients of the protocol expect."""
+
+    @app.exception_handler(HyperfrontError)
+    async def refused(request: Request, error: HyperfrontError) -> Response:
+        return _json({"error": one_line(error)}, getattr(error, "status", 400))
+
+    @app.exception_handler(HTTPException)
+    async def not_found(request: Request, error: HTTPException) -> Response:
+        reply = _json({"error": f"{error.detail}: {request.method} {request.url.path}"}, error.status_code)
+        reply.headers.update(error.headers or {})
+        return reply
+
+    @app.exception_handler(Exception)
+    async def broken(request: Request, error: Exception) -> Response:
+        return _json({"error": "something went wrong inside the server; its log says what"}, 500)

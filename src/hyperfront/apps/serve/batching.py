@@ -1,0 +1,138 @@
+"""Requests that wait together are answered together.
+
+The requests that arrive while a batch is predicted form the next one. So a server at rest answers at once, and the
+busier it is, the larger its batches are. Nothing ever waits for company.
+
+A batch that takes a few milliseconds is predicted on the spot: to hand it to a thread and back, with two threads after
+one interpreter, takes as long as a small network. A longer one gets a thread, so that the server goes on listening.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
+
+import torch
+
+from hyperfront.apps.serve import logs
+from hyperfront.apps.serve.predictor import Outputs, Query
+from hyperfront.apps.serve.refusal import Refusal
+from hyperfront.errors import HyperfrontError
+
+Result = TypeVar("Result")
+ON_THE_SPOT = 0.02
+"""Seconds, at worst, for which the server may be deaf."""
+Job = tuple[Query, "asyncio.Future[Outputs]"]
+
+
+class Batcher:
+    """``predict`` answers several queries at once, in about ``seconds(queries)``.
+
+    A batch has up to ``max_rows``; a query with more is taken apart, so that one whose client gives up ends early. With
+    None, every query is a batch of its own. ``observe`` is told how many queries there were, with how many rows.
+    """
+
+    def __init__(
+        self,
+        predict: Callable[[Sequence[Query]], list[Outputs]],
+        *,
+        seconds: Callable[[Sequence[Query]], float],
+        max_rows: int | None,
+        observe: Callable[[int, int], None] = lambda queries, rows: None,
+    ):
+        self.predict, self.seconds, self.max_rows, self.observe = predict, seconds, max_rows, observe
+        self._waiting: deque[Job] = deque()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="predict")
+        self._model = asyncio.Lock()  # it can do one thing at a time
+        self._task: asyncio.Task | None = None
+
+    async def submit(self, query: Query) -> Outputs:
+        """The outputs of the query. To cancel this is to withdraw what is still waiting of it."""
+        pieces = [query]
+        if self.max_rows is not None and query.rows > self.max_rows:
+            pieces = [_piece(query, start, self.max_rows) for start in range(0, query.rows, self.max_rows)]
+        loop = asyncio.get_running_loop()
+        jobs = [(piece, loop.create_future()) for piece in pieces]
+        self._waiting += jobs
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._work())
+        if len(jobs) == 1:
+            return await jobs[0][1]
+        answers = await asyncio.gather(*(future for _, future in jobs))
+        return tuple(torch.cat(parts) for parts in zip(*answers))
+
+    async def run(self, function: Callable[[], Result]) -> Result:
+        """Anything that uses the model for long, in a thread. To cancel this is to stop waiting for it."""
+
+        async def alone() -> Result:
+            async with self._model:
+                return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+
+        return await asyncio.shield(asyncio.create_task(alone()))
+
+    async def close(self) -> None:
+        """Answer what waits, then end."""
+        if self._task is not None:
+            await self._task
+        self._thread.shutdown()
+
+    async def _work(self) -> None:
+        await asyncio.sleep(0)  # what arrived together stays together
+        while jobs := self._next():
+            queries = [query for query, _ in jobs]
+            if self.seconds(queries) > ON_THE_SPOT:
+                answers = await self.run(partial(self._answers, queries))
+            else:
+                async with self._model:
+                    answers = self._answers(queries)
+            for (_, future), answer in zip(jobs, answers):
+                if future.done():
+                    continue
+                if isinstance(answer, Exception):
+                    future.set_exception(answer)
+                else:
+                    future.set_result(answer)
+            for _ in range(2):  # requests that lie in the sockets: once around to read them, once to take them in
+                await asyncio.sleep(0)
+
+    def _next(self) -> list[Job]:
+        """The oldest jobs, as many as fit into a batch, and at least one."""
+        jobs: list[Job] = []
+        rows, most = 0, self.max_rows or 0
+        while self._waiting and (not jobs or rows + self._waiting[0][0].rows <= most):
+            job = self._waiting.popleft()
+            if not job[1].done():  # its client has not given up
+                jobs.append(job)
+                rows += job[0].rows
+        return jobs
+
+    def _answers(self, queries: list[Query]) -> list[Outputs | Exception]:
+        """An answer or an error for each; a query that fails does not take the others with it."""
+        try:
+            answers = self.predict(queries)
+            self.observe(len(queries), sum(query.rows for query in queries))
+            return list(answers)
+        except Exception as error:
+            if len(queries) > 1:
+                return [self._answers([query])[0] for query in queries]
+            if isinstance(error, HyperfrontError):
+                return [error]
+            logs.logger.warning("the model failed", exc_info=True)  # in case it is not the input after all
+            return [_refused(error)]
+
+
+def _piece(query: Query, start: int, rows: int) -> Query:
+    part = slice(start, start + rows)
+    rays = query.rays if len(query.rays) == 1 else query.rays[part]
+    return Query(rays, tuple(tensor[part] for tensor in query.inputs), min(rows, query.rows - start))
+
+
+def _refused(error: Exception) -> Refusal:
+    """A module that works for other inputs of this shape: the numbers must be at fault, unless the memory is."""
+    if isinstance(error, MemoryError) or "allocate memory" in str(error):
+        return Refusal("there is not enough memory for this request", fix="send fewer rows at a time", status=503)
+    return Refusal("the model does not take these inputs", got=f"{type(error).__name__}: {str(error)[:200]}")

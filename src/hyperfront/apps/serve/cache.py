@@ -1,0 +1,112 @@
+"""The weights generated for rays, kept while there is room for them.
+
+A hypernetwork costs as much as several predictions, and the same few rays come again and again. The cache needs nothing
+of a server: ``WeightCache(model).get(rays)`` is all there is to it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hyperfront.model import ParetoModel
+from hyperfront.storage.batches import Batch
+
+MEGABYTE = 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """The network at one ray."""
+
+    tensors: dict[str, Tensor]
+    """All that the module needs, by name."""
+    own: tuple[str, ...]
+    """Those that this ray has for itself; the others are the same at all rays, and shared."""
+    nbytes: int
+    """Memory of its own."""
+
+
+class WeightCache:
+    """The least recently used rays make room when there are more than ``max_bytes``. For use by several threads.
+
+    >>> import hyperfront as hf
+    >>> cache = WeightCache(hf.wrap(torch.nn.Linear(3, 1), ["cost", "risk"], hidden=8))
+    >>> first, second = cache.get([[0.5, 0.5], [0.9, 0.1]])
+    >>> cache.run(first, torch.zeros(4, 3)).shape, cache.get([[0.5, 0.5]])[0] is first
+    (torch.Size([4, 1]), True)
+    """
+
+    def __init__(self, model: ParetoModel, max_bytes: int = 256 * MEGABYTE):
+        self.model, self.max_bytes = model.eval(), max_bytes
+        self.hits = self.misses = self.evictions = self.nbytes = 0
+        self._kept: OrderedDict[bytes, Weights] = OrderedDict()
+        self._lock, self._running = threading.Lock(), threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, rays: np.ndarray | Sequence) -> list[Weights]:
+        """The weights at each of ``rays [R, m]``; those that are missing are generated together."""
+        table = np.ascontiguousarray(rays, dtype=np.float32)
+        keys = [row.tobytes() for row in table]
+        found, missing = {}, {}
+        with self._lock:
+            for index, key in enumerate(keys):
+                if (kept := self._kept.get(key)) is not None:
+                    self._kept.move_to_end(key)
+                    found[key] = kept
+                else:
+                    missing[key] = index
+            self.hits += len(keys) - len(missing)
+            self.misses += len(missing)
+        if missing:
+            made = dict(zip(missing, self.generate(table[list(missing.values())])))
+            self._keep(made)
+            found |= made
+        return [found[key] for key in keys]
+
+    def run(self, weights: Weights, x: Batch) -> Any:
+        """The network's output on ``x``."""
+        with self._running:  # the module holds the tensors of one ray at a time
+            return self.model.target.run(weights.tensors, x)
+
+    @torch.no_grad()
+    def generate(self, rays: np.ndarray) -> list[Weights]:
+        """The weights at each of ``rays [R, m]``, whether or not they are there."""
+        exact = rays.astype(np.float64)
+        total = exact.sum(-1, keepdims=True)
+        if np.isfinite(total).all() and (total > 0).all():
+            exact = exact / total  # single precision: close to 1 is what there is; faults are for prepare to name
+        table = self.model.prepare(torch.from_numpy(exact))
+        theta, target = self.model.hypernet(table), self.model.target
+        statistics = target.statistics_for(table, theta)
+        if len(theta) == 1:
+            return [self._weights(theta[0], statistics[0])]
+        return [
+            self._weights(*(row.clone() for row in rows)) for rows in zip(theta, statistics)
+        ]  # no row holds them all
+
+    def _weights(self, theta: Tensor, statistics: Tensor) -> Weights:
+        shared, tensors = self.model.target.shared(), self.model.target.assembled(theta, statistics)
+        own = tuple(name for name, tensor in tensors.items() if tensor is not shared.get(name))
+        storages = {s.data_ptr(): s.nbytes() for s in (tensors[name].untyped_storage() for name in own)}
+        return Weights(tensors, own, sum(storages.values()))
+
+    def _keep(self, made: dict[bytes, Weights]) -> None:
+        with self._lock:
+            for key, weights in made.items():
+                if key not in self._kept:
+                    self.nbytes += weights.nbytes
+                self._kept[key] = weights
+            while self.nbytes > self.max_bytes and self._kept:
+                _, oldest = self._kept.popitem(last=False)
+                self.nbytes -= oldest.nbytes
+                self.evictions += 1

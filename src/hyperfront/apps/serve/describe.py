@@ -1,0 +1,69 @@
+"""What the server says about its model: metadata, and how to ask."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hyperfront.apps.serve.service import RAY, Service
+from hyperfront.apps.serve.settings import Settings
+from hyperfront.apps.serve.tensors import TensorSpec
+
+EXTENSIONS = ["binary_tensor_data", "model_configuration", "model_repository", "parameters"]
+
+
+def metadata(service: Service, version: str) -> dict[str, Any]:
+    """The protocol's description of a model; the ray is the first of its inputs."""
+    return {
+        "name": service.name,
+        "versions": [version],
+        "platform": "hyperfront_pytorch",
+        "inputs": [spec.metadata() for spec in (service.ray, *service.inputs)],
+        "outputs": [spec.metadata() for spec in service.outputs],
+        "parameters": {"objectives": ",".join(service.objectives)},
+    }
+
+
+def config(service: Service, settings: Settings) -> dict[str, Any]:
+    """The same in the words of Triton's model configuration."""
+
+    def tensor(spec: TensorSpec) -> dict[str, Any]:
+        return {"name": spec.name, "data_type": f"TYPE_{spec.datatype}", "dims": list(spec.shape)}
+
+    return {
+        "name": service.name,
+        "platform": "hyperfront_pytorch",
+        "backend": "hyperfront",
+        "max_batch_size": settings.limits.rows,
+        "input": [tensor(spec) for spec in (service.ray, *service.inputs)],
+        "output": [tensor(spec) for spec in service.outputs],
+    }
+
+
+def overview(service: Service) -> str:
+    """What the page says first, with a request to try."""
+    inputs = ", ".join(f"{spec.name} {spec.datatype} {list(spec.metadata()['shape'])}" for spec in service.inputs)
+    return (
+        f"A model of a whole Pareto front, over the objectives {', '.join(service.objectives)}. Every request carries "
+        f"a ray: {len(service.objectives)} non-negative numbers that sum to 1 (others are scaled so that they do), as "
+        f"the input {RAY!r} (one for the request, or one for each row) or as the parameter {RAY!r}.\n\n"
+        f"Inputs: {inputs or 'the ray alone'}. Outputs: {', '.join(spec.name for spec in service.outputs)}.\n\n"
+        f"    {curl(service, 'http://HOST:PORT')}"
+    )
+
+
+def example(service: Service) -> dict[str, Any] | None:
+    """A request for one row of zeros; None where that would be too long to read."""
+    if any(spec.size > 64 or -1 in spec.shape for spec in service.inputs):
+        return None
+    inputs = [spec.metadata() | {"shape": [1, *spec.shape], "data": [0] * spec.size} for spec in service.inputs]
+    ray = [round(1 / len(service.objectives), 4)] * len(service.objectives)
+    return {"parameters": {RAY: ray}, "inputs": inputs}
+
+
+def curl(service: Service, url: str) -> str:
+    """A line to try, for the log and the page."""
+    body = example(service)
+    if body is None:
+        return f"curl {url}/v2/models/{service.name}"
+    return f"curl {url}/v2/models/{service.name}/infer -d '{json.dumps(body)}'"

@@ -1,0 +1,94 @@
+"""What every request passes: the key, the limit on requests at a time, the log, the metrics."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import time
+import uuid
+from typing import Any
+
+import orjson
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from hyperfront.apps.serve import logs
+from hyperfront.apps.serve.metrics import Metrics
+from hyperfront.apps.serve.settings import Settings
+
+OPEN = ("/v2/health/live", "/v2/health/ready")
+"""For probes, which carry no key and must not be turned away when there is much to do."""
+
+
+class Gate:
+    """ASGI middleware around the routes; pure ASGI, since the wrappers for it cost more than a small network."""
+
+    def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics):
+        self.app, self.settings, self.metrics = app, settings, metrics
+        self.expected = f"Bearer {settings.api_key}".encode() if settings.api_key else None
+        self.working = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        start, status = time.perf_counter(), 0
+        headers = dict(scope["headers"])
+        name = headers.get(b"x-request-id", b"").decode("latin-1")[:100] or uuid.uuid4().hex
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message.get("headers", ()), (b"x-request-id", name.encode("latin-1", "replace"))]
+            await send(message)
+
+        scope["request_id"] = name
+        self.working += 1
+        self.metrics.in_flight.inc()
+        try:
+            refused = self._refuse(scope["path"], headers)
+            if refused:
+                await _reply(answer, *refused)
+            else:
+                await self.app(scope, receive, answer)
+        except BaseException:
+            status = status or 500  # what the outermost layer makes of it
+            raise
+        finally:
+            self.working -= 1
+            self.metrics.in_flight.dec()
+            self._note(scope, status, time.perf_counter() - start)
+
+    def _refuse(self, path: str, headers: dict[bytes, bytes]) -> tuple[int, str, list[tuple[bytes, bytes]]] | None:
+        if path in OPEN:
+            return None
+        if self.expected and not hmac.compare_digest(headers.get(b"authorization", b""), self.expected):
+            reason = "the API key is missing or wrong (Authorization: Bearer KEY)"
+            return 401, reason, [(b"www-authenticate", b"Bearer")]
+        if self.working > self.settings.limits.concurrency:
+            return 429, "too many requests at the same time", [(b"retry-after", b"1")]
+        return None
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        route: Any = scope.get("route")
+        path = getattr(route, "path", "other")  # the pattern: labels for all paths that are tried would fill the memory
+        self.metrics.requests.labels(path, status).inc()
+        self.metrics.seconds.labels(path).observe(seconds)
+        logs.event(
+            "request",
+            level=logging.ERROR if status >= 500 else logging.INFO,
+            id=scope["request_id"],
+            method=scope["method"],
+            path=scope["path"],
+            status=status,
+            ms=round(1000 * seconds, 3),
+            **scope.get("notes", {}),
+        )
+
+
+async def _reply(send: Send, status: int, reason: str, headers: list[tuple[bytes, bytes]]) -> None:
+    body = orjson.dumps({"error": reason})
+    length = (b"content-length", str(len(body)).encode())
+    kind = (b"content-type", b"application/json")
+    await send({"type": "http.response.start", "status": status, "headers": [kind, length, *headers]})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,78 @@
+"""Numbers for Prometheus. With several workers they are added up, through files that the workers share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+
+from hyperfront.apps.serve.cache import WeightCache
+
+SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
+ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+
+
+class Metrics:
+    """What a server counts."""
+
+    def __init__(self) -> None:
+        own = self.registry = CollectorRegistry()
+        self.requests = Counter("hyperfront_requests", "Requests answered", ["route", "status"], registry=own)
+        self.seconds = Histogram(
+            "hyperfront_request_seconds", "Time from request to response", ["route"], buckets=SECONDS, registry=own
+        )
+        self.in_flight = Gauge(
+            "hyperfront_requests_in_flight", "Requests being worked on", registry=own, multiprocess_mode="livesum"
+        )
+        self.batch_queries = Histogram(
+            "hyperfront_batch_requests", "Requests that were answered together", buckets=ROWS, registry=own
+        )
+        self.batch_rows = Histogram(
+            "hyperfront_batch_rows", "Rows that were predicted together", buckets=ROWS, registry=own
+        )
+        self.hits = Counter("hyperfront_cache_hits", "Rays whose weights were there", registry=own)
+        self.misses = Counter("hyperfront_cache_misses", "Rays whose weights were generated", registry=own)
+        self.evictions = Counter("hyperfront_cache_evictions", "Rays that had to make room", registry=own)
+        self.cache_bytes = Gauge(
+            "hyperfront_cache_bytes", "Memory of the kept weights", registry=own, multiprocess_mode="livesum"
+        )
+        self.cache_rays = Gauge(
+            "hyperfront_cache_rays", "Rays with kept weights", registry=own, multiprocess_mode="livesum"
+        )
+        self._seen = [0, 0, 0]
+
+    def batch(self, queries: int, rows: int) -> None:
+        """A batch was predicted."""
+        self.batch_queries.observe(queries)
+        self.batch_rows.observe(rows)
+
+    def cache(self, cache: WeightCache) -> None:
+        """Catch up with what the cache has counted: once in a while, since it would cost as much as a look into it."""
+        now = [cache.hits, cache.misses, cache.evictions]
+        for counter, before, value in zip((self.hits, self.misses, self.evictions), self._seen, now):
+            counter.inc(value - before)
+        self._seen = now
+        self.cache_bytes.set(cache.nbytes)
+        self.cache_rays.set(len(cache))
+
+    def text(self) -> tuple[bytes, str]:
+        """The page that Prometheus reads, and its content type."""
+        registry = self.registry
+        if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+            registry = CollectorRegistry()
+            for file in Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]).glob("gauge_live*_*.db"):
+                worker = int(file.stem.rpartition("_")[2])
+                if not _lives(worker):  # another has taken its place
+                    mark_process_dead(worker)
+            MultiProcessCollector(registry)
+        return generate_latest(registry), CONTENT_TYPE_LATEST
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True

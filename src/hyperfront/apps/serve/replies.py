@@ -1,0 +1,53 @@
+"""Responses of the Open Inference Protocol v2: from tensors to bytes, JSON or binary as each output was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import orjson
+from torch import Tensor
+
+from hyperfront.apps.serve.refusal import Refusal
+from hyperfront.apps.serve.requests import Asked
+from hyperfront.apps.serve.service import Service
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The bytes of a response; ``header_length`` of them are JSON, if binary data follow."""
+
+    body: bytes
+    header_length: int | None
+
+
+def encode(service: Service, version: str, asked: Asked, outputs: Sequence[Tensor]) -> Reply:
+    """The response to what was asked."""
+    entries, blobs = [], []
+    for index, binary in asked.outputs:
+        spec, array = service.outputs[index], outputs[index].numpy()
+        entry: dict[str, Any] = {"name": spec.name, "datatype": spec.datatype, "shape": list(array.shape)}
+        if binary:
+            blobs.append(array.tobytes())
+            entry["parameters"] = {"binary_data_size": len(blobs[-1])}
+        else:
+            entry["data"] = _to_json(array, spec.name)
+        entries.append(entry)
+    document: dict[str, Any] = {"model_name": service.name, "model_version": version, "outputs": entries}
+    if asked.id:
+        document["id"] = asked.id
+    text = orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)
+    return Reply(b"".join([text, *blobs]), len(text) if blobs else None)
+
+
+def _to_json(array: np.ndarray, name: str) -> Any:
+    flat = np.ascontiguousarray(array).reshape(-1)
+    if flat.dtype.kind == "f" and not np.isfinite(flat).all():
+        raise Refusal(
+            f"the output {name} at these inputs is NaN or infinite, which JSON has no words for",
+            fix='ask for it with the parameter "binary_data": true',
+            status=422,
+        )
+    return flat if flat.dtype != np.float16 else flat.astype(np.float32)

@@ -1,0 +1,244 @@
+"""Requests of the Open Inference Protocol v2: from bytes to tensors.
+
+A body is JSON, or (Triton's binary extension) JSON followed by raw little-endian tensors: the header
+``Inference-Header-Content-Length`` gives the length of the JSON, and each tensor its ``binary_data_size``. Whatever
+does not fit is refused with a reason; nothing is allocated from a shape before it is known that the data are there.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import orjson
+import torch
+
+from hyperfront.apps.serve.predictor import Query
+from hyperfront.apps.serve.refusal import Refusal
+from hyperfront.apps.serve.service import RAY, Service
+from hyperfront.apps.serve.settings import Limits
+from hyperfront.apps.serve.tensors import DATATYPES, TensorSpec
+
+HEADER_LENGTH = "inference-header-content-length"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request, understood."""
+
+    query: Query
+    outputs: list[tuple[int, bool]]
+    """Which outputs, and whether as binary data."""
+    id: str
+    """Repeated in the response, if there is one."""
+
+
+def decode(service: Service, limits: Limits, body: bytearray, header_length: str | None) -> Asked:
+    """The request in ``body``, or a :class:`Refusal`."""
+    document, blobs = _document(body, header_length)
+    parameters = _parameters(document, "the request")
+    specs = {RAY: service.ray, **{spec.name: spec for spec in service.inputs}}
+    arrays: dict[str, np.ndarray] = {}
+    for entry in _entries(document.get("inputs", []), "inputs"):
+        spec = specs.get(entry["name"])
+        if spec is None:
+            raise Refusal("unknown input", got=repr(entry["name"]), expected="one of " + ", ".join(specs))
+        if spec.name in arrays:
+            raise Refusal("an input is given twice", got=spec.name)
+        arrays[spec.name] = _array(entry, spec, limits, blobs)
+    if blobs.left:
+        raise Refusal("bytes are left over after the last tensor", got=f"{blobs.left} bytes")
+    rays = _rays(arrays.pop(RAY, None), parameters.get(RAY), service.objectives)
+    missing = [spec.name for spec in service.inputs if spec.name not in arrays]
+    if missing:
+        raise Refusal("an input is missing", got=sorted(arrays), expected=missing[0])
+    inputs = [arrays[spec.name] for spec in service.inputs]
+    query = Query(rays, tuple(torch.from_numpy(array) for array in inputs), _rows(service, inputs, rays, limits))
+    outputs = _outputs(document.get("outputs", []), service, parameters)
+    for index, _ in outputs:
+        size = service.outputs[index].size
+        if size > 0 and query.rows * size > limits.elements:  # a size that is free is negative
+            raise Refusal("an output would be too large", got=query.rows * size, expected=limits.elements, status=413)
+    name = document.get("id", "")
+    if not isinstance(name, str):
+        raise Refusal("the id of a request is a text", got=type(name).__name__)
+    return Asked(query, outputs, name)
+
+
+class _Blobs:
+    """The binary data behind the JSON, taken off from the front."""
+
+    def __init__(self, body: bytearray, start: int):
+        self.body, self.place = body, start
+
+    @property
+    def left(self) -> int:
+        return len(self.body) - self.place
+
+    def take(self, size: int) -> int:
+        place, self.place = self.place, self.place + size
+        return place
+
+
+def _document(body: bytearray, header_length: str | None) -> tuple[dict[str, Any], _Blobs]:
+    end = len(body)
+    if header_length is not None:
+        if not re.fullmatch("[0-9]{1,12}", header_length) or int(header_length) > len(body):
+            raise Refusal(
+                "the header Inference-Header-Content-Length is wrong",
+                got=header_length[:40],
+                expected=f"the length of the JSON in front of the binary data, at most {len(body)}",
+            )
+        end = int(header_length)
+    try:
+        document = orjson.loads(memoryview(body)[:end])
+    except orjson.JSONDecodeError as error:
+        raise Refusal("the request is not JSON", got=error) from None
+    if not isinstance(document, dict):
+        raise Refusal("the request is not a JSON object", got=type(document).__name__)
+    return document, _Blobs(body, end)
+
+
+def check_index(body: bytearray) -> None:
+    """A request for the list of models: nothing, or whether only those that are ready are wanted, which ours is."""
+    asked = _document(body, None)[0] if body else {}
+    if not isinstance(asked.get("ready", True), bool):
+        raise Refusal("ready is neither true nor false", got=str(asked["ready"])[:40])
+
+
+def _parameters(holder: dict[str, Any], what: str) -> dict[str, Any]:
+    parameters = holder.get("parameters", {})
+    if not isinstance(parameters, dict):
+        raise Refusal(f"the parameters of {what} are not an object", got=type(parameters).__name__)
+    if shared := [name for name in parameters if name.startswith("shared_memory")]:
+        raise Refusal("shared memory is not supported", got=shared[0], fix="send the data in the request")
+    return parameters
+
+
+def _entries(listed: Any, what: str) -> list[dict[str, Any]]:
+    if not isinstance(listed, list):
+        raise Refusal(f"{what} is not a list", got=type(listed).__name__)
+    for entry in listed:
+        if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+            raise Refusal(f"an entry of {what} is not an object with a name")
+    return listed
+
+
+def _array(entry: dict[str, Any], spec: TensorSpec, limits: Limits, blobs: _Blobs) -> np.ndarray:
+    shape, kind = entry.get("shape"), entry.get("datatype", "")
+    allowed = ("FP32", "FP64") if spec.name == RAY else (spec.datatype,)
+    if kind not in allowed:
+        raise Refusal(f"{spec.name} has the wrong datatype", got=repr(kind)[:40], expected=" or ".join(allowed))
+    if not isinstance(shape, list) or len(shape) > 32 or not all(type(s) is int and 0 <= s < 2**40 for s in shape):
+        raise Refusal(f"the shape of {spec.name} is not a list of sizes", got=str(shape)[:80])
+    if not (spec.fits(shape) or (spec.name == RAY and spec.fits([1, *shape]))):
+        raise Refusal(f"{spec.name} has the wrong shape", got=shape, expected=spec.metadata()["shape"])
+    count = math.prod(shape)
+    if count > limits.elements:
+        raise Refusal(f"{spec.name} is too large", got=f"{count} numbers", expected=f"<= {limits.elements}", status=413)
+    size = _parameters(entry, spec.name).get("binary_data_size")
+    if size is None:
+        return _from_json(entry.get("data"), DATATYPES[kind], spec.name, count).reshape(shape)
+    dtype = DATATYPES[kind]
+    if "data" in entry:
+        raise Refusal(f"{spec.name} has both data and binary_data_size", expected="one of them")
+    if type(size) is not int or size != count * dtype.itemsize or size > blobs.left:
+        raise Refusal(
+            f"the binary_data_size of {spec.name} is wrong",
+            got=f"{str(size)[:40]}, with {blobs.left} bytes left in the body",
+            expected=f"{count * dtype.itemsize} bytes for {shape} of {kind}",
+        )
+    raw = np.frombuffer(blobs.body, dtype if kind != "BOOL" else np.uint8, count, blobs.take(size))
+    if kind == "BOOL" and (raw > 1).any():
+        raise Refusal(f"{spec.name} holds bytes that are neither 0 nor 1")
+    return raw.astype(dtype).reshape(shape)  # a copy, at an address that suits its type
+
+
+def _from_json(data: Any, dtype: np.dtype, name: str, count: int) -> np.ndarray:
+    """Numbers in one list or nested as the tensor is; each must be one that the datatype has."""
+    if not isinstance(data, list):
+        raise Refusal(f"{name} has no data", expected="a list under data, or binary_data_size")
+    try:
+        found = np.asarray(data) if data else np.zeros(0, dtype)
+    except (ValueError, OverflowError) as error:
+        raise Refusal(f"the data of {name} are no tensor", got=error) from None
+    if found.size != count:
+        raise Refusal(f"{name} has the wrong number of elements", got=found.size, expected=count)
+    kinds = {"b": "b", "f": "iuf"}.get(dtype.kind, "iu")
+    if count and found.dtype.kind not in kinds:
+        raise Refusal(f"the data of {name} have the wrong type", got=found.dtype, expected=dtype)
+    with np.errstate(over="ignore"):
+        made = found.astype(dtype)
+    exact = np.isfinite(made).all() if dtype.kind == "f" else (made == found).all()
+    if not exact:
+        raise Refusal(f"the data of {name} are out of range", expected=f"numbers that {dtype} has")
+    return made
+
+
+def _rays(tensor: np.ndarray | None, parameter: Any, objectives: Sequence[str]) -> np.ndarray:
+    """``[R, m]`` from the input or the parameter, which may be a list or a text such as ``"0.3, 0.7"``."""
+    if (tensor is None) == (parameter is None):
+        raise Refusal(
+            "a request needs a ray" if tensor is None else "a request has two rays",
+            expected=f"an input {RAY!r} with {len(objectives)} numbers for each row or for all, or a parameter {RAY!r}",
+        )
+    if tensor is None:
+        numbers = parameter
+        if isinstance(parameter, str):
+            try:
+                numbers = [float(number) for number in parameter.strip("[] ").split(",")]
+            except ValueError:
+                raise Refusal("the ray is not understood", got=repr(parameter)[:80], expected='"0.3, 0.7"') from None
+        if not isinstance(numbers, list) or not all(type(number) in (int, float) for number in numbers):
+            raise Refusal("the ray is not a list of numbers", got=str(parameter)[:80])
+        if len(numbers) != len(objectives):
+            raise Refusal("the ray has the wrong length", got=len(numbers), expected=", ".join(objectives))
+        tensor = np.array(numbers, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        rays = tensor.reshape(-1, len(objectives)).astype(np.float32)
+    for row in rays.tolist() if len(rays) == 1 else ():
+        if all(0 <= entry < math.inf for entry in row) and any(row):
+            return rays
+    wrong = ~((rays >= 0) & (rays < np.inf)).all(1) | ~rays.any(1)
+    if wrong.any():
+        raise Refusal(
+            f"ray {int(wrong.argmax())} is no preference",
+            got=dict(zip(objectives, rays[wrong.argmax()].tolist())),
+            expected="non-negative numbers that sum to 1",
+        )
+    return rays
+
+
+def _rows(service: Service, inputs: list[np.ndarray], rays: np.ndarray, limits: Limits) -> int:
+    counts = {len(array) for array in inputs} or {len(rays)}
+    rows = counts.pop()
+    if counts:
+        raise Refusal("the inputs have different numbers of rows", got=sorted({rows, *counts}))
+    if not 1 <= rows <= limits.rows:
+        raise Refusal("wrong number of rows", got=rows, expected=f"1 to {limits.rows}", status=413 if rows else 400)
+    if len(rays) not in (1, rows):
+        raise Refusal("the number of rays is wrong", got=f"{len(rays)} rays, {rows} rows", expected="one, or as many")
+    return rows
+
+
+def _outputs(asked: Any, service: Service, parameters: Mapping[str, Any]) -> list[tuple[int, bool]]:
+    names = [spec.name for spec in service.outputs]
+    default = parameters.get("binary_data_output", False)
+    entries = _entries(asked, "outputs")
+    if not entries:
+        return [(index, default is True) for index in range(len(names))]
+    chosen = []
+    for entry in entries:
+        if entry["name"] not in names:
+            raise Refusal("unknown output", got=repr(entry["name"])[:80], expected="one of " + ", ".join(names))
+        wanted = _parameters(entry, entry["name"])
+        if wanted.get("classification"):
+            raise Refusal("the classification extension is not supported", fix="ask for the output itself")
+        chosen.append((names.index(entry["name"]), wanted.get("binary_data", default) is True))
+    if len({index for index, _ in chosen}) < len(chosen):
+        raise Refusal("an output is asked for twice")
+    return chosen

@@ -1,0 +1,142 @@
+"""What is served: a trained model with the names and shapes of its inputs and outputs, and its front."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hyperfront.apps.serve.cache import WeightCache
+from hyperfront.apps.serve.predictor import Outputs, Predictor, Query
+from hyperfront.apps.serve.signature import examples, inputs_of, outputs_of
+from hyperfront.apps.serve.tensors import TensorSpec
+from hyperfront.errors import HyperfrontError
+from hyperfront.front import Front, evaluate
+from hyperfront.model import ParetoModel
+from hyperfront.problem import Problem
+from hyperfront.storage.batches import named_outputs, tensors
+from hyperfront.training.runs import RunFolder, import_factory, load, recorded_problem
+
+RAY = "ray"
+
+
+@dataclass(frozen=True, eq=False)
+class Service:
+    """Everything that the routes need to know; ``predict`` answers queries together, each with its outputs."""
+
+    name: str
+    objectives: tuple[str, ...]
+    inputs: tuple[TensorSpec, ...]
+    """Without the ray."""
+    outputs: tuple[TensorSpec, ...]
+    predict: Callable[[Sequence[Query]], list[Outputs]]
+    seconds: Callable[[Sequence[Query]], float]
+    """About how long that takes."""
+    separate: bool = False
+    """Whether queries must not meet: a network that normalizes by its batch gives other outputs in other company."""
+    cache: WeightCache | None = None
+    front: Front | None = None
+
+    @property
+    def ray(self) -> TensorSpec:
+        return TensorSpec(RAY, "FP32", (len(self.objectives),))
+
+
+def open_run(
+    run: str | Path,
+    *,
+    name: str | None = None,
+    target: str | None = None,
+    problem: str | None = None,
+    which: Literal["best", "last"] | None = None,
+    inputs: Sequence[TensorSpec] = (),
+    cache_bytes: int,
+) -> Service:
+    """The service of a run folder or checkpoint file.
+
+    Built-in problems are known by name. For others, ``target`` and ``problem`` are ``"package.module:factory"``, or
+    ``inputs`` says what the module takes.
+    """
+    model = load(run, target, which=which)
+    stated: Any = import_factory(problem) if problem else None
+    if stated is None and "problem" in model.record:
+        stated = recorded_problem(model.record, most=model.target.n)
+    if not isinstance(stated, Problem | None):
+        raise HyperfrontError("the factory made no problem", got=type(stated).__name__, expected="hyperfront.Problem")
+    path = Path(run).resolve()
+    stored = RunFolder(path).front
+    front = Front.load(stored) if path.is_dir() and stored.exists() else None
+    own = path.name if path.is_dir() else path.stem
+    return serve_model(model, stated, name=name or own, inputs=inputs, cache_bytes=cache_bytes, front=front)
+
+
+def serve_model(
+    model: ParetoModel,
+    problem: Problem | None = None,
+    *,
+    name: str = "model",
+    inputs: Sequence[TensorSpec] = (),
+    cache_bytes: int = 2**28,
+    front: Front | None = None,
+) -> Service:
+    """The service of a model in memory; ``inputs`` say what its module takes, where the problem does not."""
+    cache = WeightCache(model, cache_bytes)
+    specs, nest, names, flatten = tuple(inputs), tuple, None, lambda output: tuple(tensors(output))
+    if problem is not None and problem.function is not None:
+        front = front or evaluate(model, problem)
+        front = replace(front, evaluator=lambda rays: evaluate(model, problem, rays))
+        names, flatten = ["theta", "losses"], _point_and_losses(problem)
+    elif not specs:
+        specs, nest = inputs_of(problem, model.target.skeleton)
+    if RAY in {spec.name for spec in specs}:
+        raise HyperfrontError(
+            "the module has an input with the name of the ray", fix="give its inputs other names with --input"
+        )
+    predictor = Predictor(cache, nest, flatten)
+    separate = model.target.batchnorm == "batch" and bool(model.target.norms)
+    return Service(
+        name=name,
+        objectives=model.objectives,
+        inputs=specs,
+        outputs=_try_out(predictor, specs, names, alone=not separate),
+        predict=predictor,
+        seconds=predictor.seconds,
+        separate=separate,
+        cache=cache,
+        front=front,
+    )
+
+
+def _try_out(
+    predictor: Predictor, specs: Sequence[TensorSpec], names: list[str] | None, *, alone: bool
+) -> tuple[TensorSpec, ...]:
+    """What the network gives for rows of zeros, and how long that takes; ``alone``: whether a row can be."""
+    m, rows = predictor.cache.model.m, 2 if specs else 1
+    ray = np.full((1, m), 1 / m, np.float32)
+    seen: list[Outputs] = []
+    error: Exception | None = None
+    for inputs in examples(specs, rows):
+        try:
+            with torch.inference_mode():
+                output = predictor.cache.run(predictor.cache.get(ray)[0], predictor.nest(inputs))
+            names = names or [name for name, _ in named_outputs(output)]
+            seen += predictor([Query(ray, inputs, rows)])
+        except (RuntimeError, ValueError, IndexError, TypeError) as found:
+            error = found
+            continue
+        predictor.measure(tuple(tensor[:1] for tensor in inputs) if alone else inputs)
+    if not seen or names is None:
+        raise HyperfrontError("the module does not take the inputs it is said to take", got=error) from error
+    return outputs_of(names, seen, rows)
+
+
+def _point_and_losses(problem: Problem) -> Callable[[Tensor], Outputs]:
+    """What an analytic problem gives for one ray: its point, and the losses there."""
+    function = problem.function
+    assert function is not None
+    return lambda point: (point[None], problem.units.apply(function(point))[None])

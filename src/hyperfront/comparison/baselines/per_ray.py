@@ -1,0 +1,173 @@
+"""One model per ray: the same solvers, the same step, the target's own weights instead of a hypernetwork.
+
+:func:`fit_stacked` trains all models at once: their weights are the rows of a table
+(:class:`hyperfront.model.hypernets.SeparateHypernet`), a step takes the gradients of all rows under ``vmap``, and all
+see the same batch, the one that each would see if it were trained alone. :func:`fit_one_by_one` does that: one model
+after the other. Both end at the same weights up to rounding, and up to dropout, which draws other numbers; they differ
+in time.
+
+Rays are given in the convention ``inverse`` (``r_1 l_1 = ... = r_m l_m``), so that all methods are asked for the same
+points: a solver of directions gets their reciprocals, linear scalarization takes them as loss weights.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from hyperfront import indicators
+from hyperfront.comparison.baselines.starts import starts
+from hyperfront.errors import ProblemError, RayError
+from hyperfront.front import evaluate
+from hyperfront.model import ParetoModel
+from hyperfront.preferences import InTurn, convert
+from hyperfront.problem import Problem
+from hyperfront.problem.recipe import Recipe
+from hyperfront.solvers import PMTL, Solver
+from hyperfront.storage import checkpoint
+from hyperfront.training import Callback, Progress, fit
+from hyperfront.training.runs import Run, RunFolder
+from hyperfront.training.step import check_solver
+from hyperfront.training.validation import calibrate
+
+
+def asked(rays: Tensor, solver: Solver) -> Tensor:
+    """Rays of the convention ``inverse`` as the solver takes them."""
+    return convert(rays, "inverse", "direction") if solver.convention == "direction" else rays
+
+
+def separate_models(problem: Problem, rays: Tensor, theta: Tensor) -> ParetoModel:
+    """A model for each of ``rays [R, m]``, with the weights ``theta [R, n]``."""
+    model = problem.model(hypernet="separate", rays=rays)
+    (table,) = model.hypernet.parameters()
+    if theta.shape != table.shape:
+        raise ProblemError("the weights do not fit", got=list(theta.shape), expected=f"{list(table.shape)}, rays first")
+    with torch.no_grad():
+        table.copy_(theta)
+    return model
+
+
+def fit_stacked(
+    problem: Problem, rays: Tensor, solver: Solver, recipe: Recipe, *, seed: int = 0, **options: Any
+) -> Run:
+    """Train one model for each of ``rays [R, m]``, all at once; ``options`` are those of :func:`hyperfront.fit`.
+
+    As for a hypernetwork, the weights are kept from when the validation hypervolume of all models together was best.
+    """
+    solver, rays = _checked(solver, rays)
+    return _fit(
+        separate_models(problem, rays, starts(problem, len(rays), seed)), problem, solver, recipe, seed, options
+    )
+
+
+def fit_one_by_one(
+    problem: Problem,
+    rays: Tensor,
+    solver: Solver,
+    recipe: Recipe,
+    *,
+    seed: int = 0,
+    out: str | Path | None = None,
+    callbacks: Sequence[Callback] | None = None,
+    optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] | None = None,
+    device: str | torch.device | None = None,
+    engine: str = "auto",
+) -> Run:
+    """The same, one model after the other; with ``out``, what is done of an interrupted call is not done again.
+
+    A model's weights at every validation are kept (in ``out``, or in a temporary folder) until all models are trained,
+    since the epoch is chosen by the hypervolume of all together. The history is that of one model after the other.
+    """
+    solver, rays = _checked(solver, rays)
+    theta, histories = starts(problem, len(rays), seed), []
+    with tempfile.TemporaryDirectory() as temporary:
+        folders = [RunFolder(Path(out or temporary) / f"ray-{number}") for number in range(len(rays))]
+        for folder, ray, start in zip(folders, rays, theta):
+            model = separate_models(problem, ray[None], start[None])
+            watching = [_Keep(model, folder.path), *([Progress()] if callbacks is None else callbacks)]
+            options = {"optimizer": optimizer, "device": device, "engine": engine, "callbacks": watching}
+            options |= {"out": folder.path, "resume": True}
+            run = _fit(model, problem, solver, recipe, seed, options)
+            histories.append(run.history)
+        epoch = _best_epoch(histories, problem)
+        theta = torch.cat([checkpoint.read(_Keep.file(folder.path, epoch))[0]["theta"] for folder in folders])
+    model = separate_models(problem, rays, theta).to(run.model.device)
+    model.record = dict(run.model.record)
+    calibrate(model, problem, recipe.batch_size)
+    front = evaluate(model.eval(), problem.val, rays, batch_size=recipe.batch_size)
+    history = list(itertools.chain.from_iterable(histories))
+    return Run(model=model, front=front, history=history, folder=RunFolder(Path(out)) if out else None)
+
+
+def _checked(solver: Solver, rays: Tensor) -> tuple[Solver, Tensor]:
+    """The solver with what it has to know of all rays, and the rays as it takes them."""
+    if not len(rays):
+        raise RayError("no rays to train models for")
+    return with_references(check_solver(solver), rays), asked(rays, solver)
+
+
+def _fit(
+    model: ParetoModel, problem: Problem, solver: Solver, recipe: Recipe, seed: int, options: dict[str, Any]
+) -> Run:
+    rays = torch.tensor(model.hypernet.options()["rays"], dtype=torch.float64)
+    return fit(
+        model,
+        problem,
+        solver=solver,
+        preferences=InTurn.of(rays),
+        rays_per_step=len(rays),
+        share_batch=True,
+        validation_rays=rays,
+        seed=seed,
+        **recipe.training(),
+        **options,
+    )
+
+
+def with_references(solver: Solver, rays: Tensor) -> Solver:
+    """PMTL divides the loss space among all rays, also where only one of them is trained."""
+    if isinstance(solver, PMTL) and solver.references is None:
+        if len(rays) < 2:
+            raise RayError(
+                "PMTL divides the loss space among rays",
+                got="one ray",
+                expected="two at least",
+                fix="more rays, or leave pmtl out",
+            )
+        return replace(solver, references=tuple(map(tuple, asked(rays, solver).tolist())))
+    return solver
+
+
+class _Keep(Callback):
+    """Writes the weights at every validation."""
+
+    def __init__(self, model: ParetoModel, folder: Path):
+        self.model, self.folder = model, folder
+
+    @staticmethod
+    def file(folder: Path, epoch: int) -> Path:
+        return folder / f"epoch-{epoch}.safetensors"
+
+    def epoch_ended(self, record: dict[str, Any]) -> None:
+        if "validation" in record:
+            checkpoint.write(self.file(self.folder, record["epoch"]), dict(self.model.hypernet.named_parameters()), {})
+
+
+def _best_epoch(histories: Sequence[Sequence[dict[str, Any]]], problem: Problem) -> int:
+    """The validated epoch with the best hypervolume of all models together; the last where there is none to choose."""
+    validated = [[record for record in history if "validation" in record] for history in histories]
+    epochs = [record["epoch"] for record in validated[0]]
+    reference = problem.reference
+    if not problem.has_data or reference is None:
+        return epochs[-1]
+    together = [torch.tensor([r["validation"]["losses"][0] for r in same]) for same in zip(*validated)]
+    volumes = [indicators.hypervolume(losses, reference) for losses in together]
+    return epochs[max(range(len(epochs)), key=lambda i: (volumes[i], i))]  # the last of equally good ones, as in a run

@@ -1,0 +1,114 @@
+"""Measure the front of a model on a split."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hyperfront import preferences
+from hyperfront.errors import ProblemError
+from hyperfront.front.front import Front
+from hyperfront.model import ParetoModel
+from hyperfront.problem import Problem, Split
+from hyperfront.problem.losses import Measure
+from hyperfront.storage.batches import map_tensors
+
+
+def evaluate(
+    model: ParetoModel, split: Split | Problem, rays: Tensor | Sequence | int = 25, *, batch_size: int = 1024
+) -> Front:
+    """The front of ``model`` on a split, at ``rays`` (or that many, laid out evenly).
+
+    Losses are evaluated as they declare (:mod:`hyperfront.problem.losses`): a plain function is averaged over batches
+    by their rows, others are computed once over the whole split.
+    """
+    if isinstance(split, Problem):
+        if split.has_data:
+            raise ProblemError(
+                "evaluate needs to know on which data", got="a problem", fix="pass problem.val, or once problem.test"
+            )
+        split = split.val
+    if not isinstance(split, Split):
+        raise ProblemError(
+            "evaluate needs a split of a problem, which knows the losses",
+            got=type(split).__name__,
+            expected="problem.val or problem.test, with problem = hyperfront.supervised(...)",
+        )
+    problem = split.problem
+    problem.check_model(model)
+    table = preferences.layout(rays, model.m, model.objectives)
+    losses, scores = _measure(model, split, table, batch_size)
+    record = {key: value for key, value in model.record.items() if key not in ("convention", "units")}
+    return Front(
+        objectives=tuple(problem.objectives),
+        rays=table,
+        losses=losses,
+        scores=scores,
+        reference=problem.reference,
+        truth=None if problem.truth is None else problem.truth.points,
+        convention=model.record.get("convention", "inverse"),
+        provenance=record | ({"split": split.name} if problem.has_data else {}),
+        evaluator=lambda more: evaluate(model, split, more, batch_size=batch_size),
+    )
+
+
+@torch.no_grad()
+def _measure(model: ParetoModel, split: Split, rays: Tensor, batch_size: int) -> tuple[Tensor, dict[str, Tensor]]:
+    """Losses ``[R, m]`` and scores ``[R]`` each, over all rows of the split."""
+    problem = split.problem
+    measures = {**problem.measures, **{f"score {name}": score for name, score in problem.scores.items()}}
+    at_once = max(1, 2**26 // model.target.held)  # rays whose weights fit in a quarter of a gigabyte
+
+    def statistics(network: Any, batch: Any) -> Any:
+        output = network(problem.inputs(batch))
+        if problem.function is not None:
+            return {"all": problem.function(output).double()}
+        found = {name: measure.statistics(output, batch) for name, measure in measures.items()}
+        return {name: map_tensors(_widened, s) if measures[name].additive else s for name, s in found.items()}
+
+    mode = model.training
+    model.eval()
+    try:
+        found: list[dict[str, Any]] = []  # what each ray has seen so far
+        for part in model.prepare(rays).split(at_once):
+            theta, sums = model.hypernet(part), dict[str, Any]()  # sums of all rays at once
+            others = [dict[str, Any]() for _ in part]  # and what does not add up, ray by ray
+            for batch in split.source.batches(batch_size, model.device):
+                stacked = model.target.map(statistics, theta, part, batch, split=False)
+                apart = {
+                    name: stacked.pop(name) for name in [*stacked] if name in measures and not measures[name].additive
+                }
+                sums = _merged(measures, sums, stacked)
+                if apart:
+                    others = [_merged(measures, *pair) for pair in zip(others, _each_ray(apart, len(part)))]
+            if not sums and not any(others):
+                raise ProblemError(f"the {split.name} split is empty")
+            found += [total | other for total, other in zip(_each_ray(sums, len(part)), others)]
+    finally:
+        model.train(mode)
+
+    def values(name: str) -> Tensor:
+        return torch.stack([measures[name].value(total[name]).reshape(()).double().cpu() for total in found])
+
+    if problem.function is not None:
+        raw = torch.stack([total["all"] for total in found]).cpu()
+    else:
+        raw = torch.stack([values(name) for name in problem.measures], dim=1)
+    return problem.units.apply(raw), {name: values(f"score {name}") for name in problem.scores}
+
+
+def _merged(measures: Mapping[str, Measure], first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """The statistics of two sets of rows, the first of which may be none."""
+    return {name: measures[name].merge(first[name], new) if first else new for name, new in second.items()}
+
+
+def _each_ray(stacked: dict[str, Any], count: int) -> list[dict[str, Any]]:
+    return [map_tensors(lambda tensor: tensor[ray], stacked) for ray in range(count)]  # noqa: B023
+
+
+def _widened(tensor: Tensor) -> Tensor:
+    """Sums over a split are taken in float64."""
+    return tensor.double() if tensor.is_floating_point() else tensor

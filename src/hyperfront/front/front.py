@@ -1,0 +1,203 @@
+"""The front: losses reached at rays, and what can be asked of them.
+
+:func:`evaluate` measures one; it remembers how, so that :meth:`Front.select` can look between the sampled rays. A front
+that was loaded from a file selects among its points, and says so.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hyperfront import indicators, preferences
+from hyperfront.errors import CheckpointError, ProblemError, SelectionError
+from hyperfront.front import selection
+from hyperfront.preferences import Convention
+from hyperfront.storage import files
+from hyperfront.storage.schemas import upgrade
+
+FORMAT = "hyperfront-front"
+STEPS = ()
+SCHEMA = len(STEPS) + 1
+Limit = float | tuple[str, float]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Front:
+    """Losses ``[R, m]`` and scores ``[R]`` at rays ``[R, m]``, in float64 on the CPU."""
+
+    objectives: tuple[str, ...]
+    rays: Tensor
+    losses: Tensor
+    scores: Mapping[str, Tensor] = field(default_factory=dict)
+    reference: tuple[float, ...] | None = None
+    truth: Tensor | None = None
+    """Points of the true front ``[K, m]``, where it is known."""
+    convention: Convention = "inverse"
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    evaluator: Callable[[Tensor], Front] | None = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.rays)
+
+    def __repr__(self) -> str:
+        best = ", ".join(f"{name} from {column.min().item():.4g}" for name, column in self.columns().items())
+        return f"Front at {len(self)} rays: {best}"
+
+    # ---- quality ---------------------------------------------------------------------------------------------
+
+    def hypervolume(self, reference: Sequence[float] | None = None) -> float:
+        """The volume dominated by the front, up to the reference point (by default the problem's)."""
+        point = self.reference if reference is None else tuple(float(value) for value in reference)
+        if point is None:
+            worst = [f"{value:.3g}" for value in self.losses.amax(0).tolist()]
+            raise ProblemError(
+                "the hypervolume needs a reference point, and the problem has none",
+                fix=f"front.hypervolume(reference=...) with numbers above the worst losses, ({', '.join(worst)})",
+            )
+        volume = indicators.hypervolume(self.losses, point)
+        if not (self.losses < torch.tensor(point, dtype=torch.float64)).all(-1).any():
+            best = dict(zip(self.objectives, (float(f"{value:.4g}") for value in self.losses.amin(0).tolist())))
+            raise ProblemError(
+                "no point of the front is better than the reference point in all objectives",
+                got=f"reference {point}, smallest losses {best}",
+                expected="a reference that is worse than the points to be counted",
+            )
+        return volume
+
+    def uniformity(self, base: float = math.e) -> float:
+        """Mean over the rays of ``1 - KL(r l / sum r l || 1/m)``; ``base`` is that of the logarithm.
+
+        Rays that are directions of the losses are inverted first; loss weights are taken as they are, as in the paper.
+        """
+        direction = self.convention == "direction"
+        rays = preferences.convert(self.rays, "direction", "inverse") if direction else self.rays
+        return float(indicators.uniformity(self.losses, rays, base=base).mean())
+
+    def nondominated_share(self) -> float:
+        """Share of the points that no other point dominates; copies of a point count once."""
+        return indicators.nondominated_share(self.losses)
+
+    # ---- choosing an operating point -------------------------------------------------------------------------
+
+    def select(self, minimize: str, subject_to: Mapping[str, Limit] | None = None, *, rounds: int = 8) -> Tensor:
+        """The ray ``[m]`` with the smallest ``minimize`` that keeps the limits.
+
+        A limit is a number that a loss may not exceed, or a pair such as ``(">=", 0.9)``, as scores need. The search
+        starts at the sampled points and goes on over the whole continuous front (:mod:`hyperfront.front.selection`).
+        """
+        columns, limits = self.columns(), {}
+        for name, limit in (subject_to or {}).items():
+            if name in self.scores and not isinstance(limit, tuple):
+                raise SelectionError(
+                    f"the limit of the score {name!r} has no direction", got=limit, expected=f'(">=", {limit}) or "<="'
+                )
+            limits[name] = limit if isinstance(limit, tuple) else ("<=", float(limit))
+        for name in [minimize, *limits]:
+            if name not in columns:
+                raise SelectionError(
+                    "nothing on the front has this name", got=repr(name), expected="one of " + ", ".join(columns)
+                )
+        if any(sign not in ("<=", ">=") for sign, _ in limits.values()):
+            raise SelectionError("a limit has an unknown direction", got=limits, expected='("<=", x) or (">=", x)')
+        if self.evaluator is None:
+            warnings.warn("a front without its model selects among its own points only", stacklevel=2)
+            index = selection.best(columns, minimize, limits)
+            selection.check(columns, index, limits)
+            return self.rays[index]
+        evaluator = self.evaluator
+        return selection.search(
+            lambda rays: evaluator(rays).columns(), self.rays, columns, minimize, limits, rounds=rounds
+        )
+
+    def columns(self) -> dict[str, Tensor]:
+        """Losses and scores by name, ``[R]`` each."""
+        return dict(zip(self.objectives, self.losses.T)) | dict(self.scores)
+
+    # ---- pictures and files ----------------------------------------------------------------------------------
+
+    def plot(self, path: str | Path | None = None, *, kind: str = "auto") -> Any:
+        """The front as a matplotlib figure, or written to ``path`` (.png, .svg, .pdf, or .html to explore)."""
+        from hyperfront import plots  # only those who draw need matplotlib and plotly
+
+        if path is not None and Path(path).suffix.lower() == ".html":
+            from hyperfront.plots import interactive as backend
+        else:
+            from hyperfront.plots import static as backend
+        figure = backend.front(self, kind=kind)
+        if path is not None:
+            plots.save(figure, path)
+        return figure
+
+    def save(self, path: str | Path) -> None:
+        """Write JSON, or CSV (rays, losses and scores alone) by the suffix."""
+        path = Path(path)
+        if path.suffix.lower() == ".csv":
+            files.write_bytes(path, self._csv().encode())
+            return
+        files.write_json(path, self.document())
+
+    def document(self) -> dict[str, Any]:
+        """The front as JSON, which :meth:`load` reads."""
+        return {
+            "format": FORMAT,
+            "schema": SCHEMA,
+            "objectives": list(self.objectives),
+            "reference": None if self.reference is None else list(self.reference),
+            "convention": self.convention,
+            "scores": {name: values.tolist() for name, values in self.scores.items()},
+            "provenance": dict(self.provenance),
+            "rays": self.rays.tolist(),
+            "losses": self.losses.tolist(),
+            "truth": None if self.truth is None else self.truth.tolist(),
+        }
+
+    def _csv(self) -> str:
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow([*(f"ray {name}" for name in self.objectives), *self.objectives, *self.scores])
+        table = torch.cat([self.rays, self.losses, *(values[:, None] for values in self.scores.values())], dim=1)
+        writer.writerows(table.tolist())
+        return text.getvalue()
+
+    @classmethod
+    def load(cls, path: str | Path) -> Front:
+        """A front from the JSON that :meth:`save` wrote."""
+        document = files.read_json(Path(path))
+        try:
+            if document["format"] != FORMAT:
+                raise KeyError("format")
+            document = upgrade(document, STEPS)
+            front = cls(
+                objectives=tuple(document["objectives"]),
+                rays=torch.tensor(document["rays"], dtype=torch.float64),
+                losses=torch.tensor(document["losses"], dtype=torch.float64),
+                truth=None if document["truth"] is None else torch.tensor(document["truth"], dtype=torch.float64),
+                scores={k: torch.tensor(v, dtype=torch.float64) for k, v in document["scores"].items()},
+                reference=None if document["reference"] is None else tuple(document["reference"]),
+                convention=document["convention"],
+                provenance=dict(document["provenance"]),
+            )
+            front._check_shapes()
+            return front
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RuntimeError) as error:
+            raise CheckpointError("the file does not hold a front", got=f"{path}: {error!r}") from None
+
+    def _check_shapes(self) -> None:
+        """An error if its parts do not belong together, as in a file that was altered."""
+        count, m = len(self.rays), len(self.objectives)
+        fits = self.rays.shape == self.losses.shape == (count, m)
+        fits = fits and all(values.shape == (count,) for values in self.scores.values())
+        fits = fits and (self.truth is None or self.truth.shape[1:] == (m,))
+        fits = fits and (self.reference is None or len(self.reference) == m)
+        if not fits or not all(isinstance(name, str) for name in [*self.objectives, *self.scores]):
+            raise ValueError("rays, losses, scores and objectives do not fit together")

@@ -1,0 +1,15 @@
+"""Assemblies: how ``theta`` becomes the tensors of a module; one file each, listed by name in ``ASSEMBLIES``.
+
+Replace     W = theta               everything that is chosen
+LowRank     W = W0 + B A            theta is the factors
+Film        w' = s w, b' = s b + t  theta is scales and shifts
+"""
+
+from hyperfront.model.assemblies.base import Assembly, Part
+from hyperfront.model.assemblies.film import Film
+from hyperfront.model.assemblies.low_rank import LowRank
+from hyperfront.model.assemblies.replace import Replace
+
+ASSEMBLIES: dict[str, type[Assembly]] = {kind.kind: kind for kind in (Replace, LowRank, Film)}
+
+__all__ = ["ASSEMBLIES", "Assembly", "Film", "LowRank", "Part", "Replace"]

@@ -1,0 +1,104 @@
+"""``theta`` is low-rank factors, added to weights that all rays share.
+
+    W(r) = W0 + B(r) A(r)               B [out, k], A [k, in], with k the rank
+
+for every matrix ``W``; a convolution's kernel ``[out, in, h, w]`` is the matrix ``[out, in h w]``. ``W0`` is trained
+directly or frozen (Hu et al., 2022, "LoRA"). ``A`` starts with variance ``1 / in``, so that ``A x`` has the scale of
+``x``, and ``B`` at zero, so that every ray starts at the module as it was given.
+
+With ``terms = m`` the product is a sum, ``W0 + sum_t B_t A_t``: PaLoRA (Dimitriadis et al., 2025) lets ray ``r`` weigh
+its terms. ``theta`` is all the ``A``, then all the ``B_1``, the ``B_2``, ...
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from hyperfront.errors import TargetError, unknown_name
+from hyperfront.model.assemblies.base import Assembly, Part
+from hyperfront.model.roles import Rest
+
+DEFAULT_RANK = 4
+
+
+class LowRank(Assembly):
+    """Chosen matrices, also frozen ones, get low-rank additions; chosen vectors are left to the rest.
+
+    ``rank`` None is 4, or a layer's own rank where that is smaller.
+    """
+
+    kind, takes = "low_rank", "a parameter with two or more dimensions larger than 1"
+
+    def __init__(
+        self,
+        module: nn.Module,
+        chosen: Sequence[str],
+        *,
+        rank: int | None = None,
+        base: Rest = "train",
+        terms: int = 1,
+    ):
+        if base not in ("train", "freeze"):
+            raise unknown_name("base", str(base), ("train", "freeze"))
+        parameters = dict(module.named_parameters())
+        self.rank, self.base, self.terms = rank, base, terms
+        self._shapes = {name: tuple(parameters[name].shape) for name in chosen if _matrix(parameters[name].shape)}
+        self.names = tuple(self._shapes)
+        self._sides = [_matrix(shape) for shape in self._shapes.values()]
+        self._ranks = [self._rank(name) for name in self.names]
+        downs = [
+            Part(f"{name}:down", (terms * k, sides[1])) for name, sides, k in zip(self.names, self._sides, self._ranks)
+        ]
+        ups = [
+            Part(f"{name}:up{t}", (sides[0], k))
+            for t in range(terms)
+            for name, sides, k in zip(self.names, self._sides, self._ranks)
+        ]
+        self.parts = (*downs, *ups)
+
+    def _rank(self, name: str) -> int:
+        own = min(_matrix(self._shapes[name]))
+        if self.rank is None:
+            return min(DEFAULT_RANK, own)
+        if not 1 <= self.rank <= own:
+            raise TargetError(
+                f"the tensor {name!r} has no additions of this rank",
+                got=f"rank = {self.rank} for the shape {list(self._shapes[name])}",
+                expected=f"1 <= rank <= {own}",
+                fix=f"lower the rank, leave it out (rank=None takes min({DEFAULT_RANK}, the layer's own) for each "
+                "layer), or choose other tensors with generate=",
+            )
+        return self.rank
+
+    def options(self) -> dict[str, Any]:
+        return {"rank": self.rank, "base": self.base, "terms": self.terms}
+
+    def start(self, module: nn.Module) -> Tensor:
+        downs = [torch.randn(part.shape) / math.sqrt(part.shape[1]) for part in self.parts[: len(self.names)]]
+        ups = [torch.zeros(part.shape) for part in self.parts[len(self.names) :]]
+        return torch.cat([factor.flatten() for factor in (*downs, *ups)])
+
+    def assemble(self, parts: Sequence[Tensor], shared: dict[str, Tensor]) -> dict[str, Tensor]:
+        made, count = {}, len(self.names)
+        for index, (name, sides) in enumerate(zip(self.names, self._sides)):
+            base, down = shared[name], parts[index]
+            up = torch.cat(list(parts[count + index :: count]), dim=1) if self.terms > 1 else parts[count + index]
+            made[name] = torch.addmm(base.reshape(sides), up.to(base), down.to(base)).view(base.shape)
+        return made
+
+    def describe(self) -> str:
+        ranks = sorted(set(self._ranks))
+        rank = str(ranks[0]) if len(ranks) == 1 else f"{ranks[0]} to {ranks[-1]}"
+        terms = f", {self.terms} terms each" if self.terms > 1 else ""
+        return f"entries of low-rank factors (rank {rank}{terms}) for {len(self.names)} tensor(s)"
+
+
+def _matrix(shape: Sequence[int]) -> tuple[int, ...]:
+    """``(out, in)`` of a tensor as a matrix, without its dimensions of 1; empty for vectors and numbers."""
+    sides = [side for side in shape if side > 1]
+    return (sides[0], math.prod(sides[1:])) if len(sides) > 1 else ()

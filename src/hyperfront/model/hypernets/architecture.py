@@ -1,0 +1,52 @@
+"""What the names that :func:`hyperfront.wrap` takes stand for: a hypernetwork, and an assembly of what it emits.
+
+name         hypernetwork   assembly    generated
+mlp          mlp            Replace     the weights themselves; the paper's
+chunked      chunked        Replace     the weights, in chunks from a few matrices; the paper's for large targets
+low_rank     mlp            LowRank     factors of low-rank additions to shared weights
+  linear     linear         LowRank     the same, linear in the ray (PaLoRA)
+film         mlp            Film        scale and shift of features (YOTO)
+separate     separate       Replace     nothing: the weights of one model for each of a few rays, side by side
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from torch import nn
+
+from hyperfront.errors import unknown_name
+from hyperfront.model.assemblies import Assembly, Film, LowRank, Replace
+from hyperfront.model.roles import Rest
+
+NAMES = ("mlp", "chunked", "low_rank", "film", "separate")
+MakeAssembly = Callable[[nn.Module, Sequence[str]], Assembly]
+
+
+class Architecture(NamedTuple):
+    """The kind of a hypernetwork, its options, and how its output becomes tensors."""
+
+    kind: str
+    options: dict[str, Any]
+    assembly: MakeAssembly
+
+
+def architecture(name: str, m: int, rest: Rest, options: dict[str, Any]) -> Architecture:
+    """The architecture of this name. ``base``, for low_rank and film, is ``rest`` unless the options say otherwise.
+
+    >>> architecture("low_rank", 3, "train", {"rank": 2, "linear": True}).kind
+    'linear'
+    """
+    options = dict(options)
+    if name == "low_rank":
+        linear = options.pop("linear", False)
+        rank, base = options.pop("rank", None), options.pop("base", rest)
+        assembly = partial(LowRank, rank=rank, base=base, terms=m if linear else 1)
+        return Architecture("linear" if linear else "mlp", options if linear else {"hidden": 32} | options, assembly)
+    if name == "film":
+        return Architecture("mlp", options, partial(Film, base=options.pop("base", rest)))
+    if name not in NAMES:
+        raise unknown_name("hypernetwork", name, NAMES)
+    return Architecture(name, options, Replace)

@@ -1,0 +1,157 @@
+"""The model of a whole Pareto front: a hypernetwork that writes the weights of a target."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, get_args
+
+import torch
+from torch import Tensor, nn
+
+from hyperfront.errors import HyperfrontError
+from hyperfront.model.hypernets import Hypernet
+from hyperfront.model.roles import Role
+from hyperfront.model.target import Target
+from hyperfront.preferences import interpolation, validate
+from hyperfront.storage import checkpoint
+from hyperfront.storage.batches import Batch, map_tensors, rows, split, to_device
+
+SMALLEST = 1e-4
+"""Entries of rays below this are aligned as if they were as large."""
+
+
+class ParetoModel(nn.Module):
+    """A family of networks, one for every ray. Made by :func:`wrap`, trained by :func:`hyperfront.fit`.
+
+    ``record`` says how it was trained (convention of the rays, units of the losses, problem, solver); it is kept in
+    checkpoints, since rays mean nothing without it.
+    """
+
+    def __init__(self, target: Target, hypernet: Hypernet, objectives: Sequence[str]):
+        super().__init__()
+        self.target, self.hypernet = target, hypernet
+        target.knots = None if hypernet.knots is None else hypernet.knots.tolist()
+        self.objectives = tuple(objectives)
+        self.record: dict[str, Any] = {}
+        self.register_buffer("alignment", torch.zeros(0, self.m))
+        """What :func:`hyperfront.align` found: logarithms ``[K, m]`` at grid rays, empty before."""
+
+    @property
+    def m(self) -> int:
+        return len(self.objectives)
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.hypernet.parameters()).device
+
+    def check(self, rays: Tensor | Sequence) -> Tensor:
+        """Checked rays ``[R, m]``, on the model's device and in its precision."""
+        first = next(self.hypernet.parameters())
+        return validate(rays, self.m, self.objectives).to(first)
+
+    def prepare(self, rays: Tensor | Sequence) -> Tensor:
+        """Checked and aligned rays ``[R, m]``: what the hypernetwork is asked for where a user asks for ``rays``."""
+        return self.align(self.check(rays))
+
+    def align(self, rays: Tensor) -> Tensor:
+        """``r_j exp(c_j(r))``, rescaled, with ``c`` between its values at grid rays (:func:`hyperfront.align`)."""
+        if not len(self.alignment):
+            return rays
+        c = interpolation(rays, self.target.grid(self.m)).to(rays) @ self.alignment.to(rays)
+        return (rays.clamp_min(SMALLEST).log() + c).softmax(-1)
+
+    def weights(self, rays: Tensor | Sequence) -> Tensor:
+        """The generated weights ``theta [R, n]`` at the rays ``[R, m]``, differentiable in the hypernetwork."""
+        return self.hypernet(self.prepare(rays))
+
+    def forward(self, x: Batch, rays: Tensor | Sequence, *, paired: bool = False) -> Any:
+        """Outputs ``[R, B, ...]`` of the networks at ``rays [R, m]`` on the batch ``x [B, ...]``.
+
+        ``x`` is what the module takes: one tensor, a tuple of positional or a dict of keyword arguments. With
+        ``paired``, ``rays [B, m]`` has one ray for each row and the outputs are ``[B, ...]``.
+        """
+        rays, x = self.prepare(rays), to_device(x, self.device)
+        theta = self.hypernet(rays)
+        if not paired:
+            return self.target.map(lambda network, x: network(x), theta, rays, x, split=False)
+        if rows(x) != len(rays):
+            raise HyperfrontError(
+                "paired needs one ray for each row", got=f"{len(rays)} rays, {rows(x)} rows", expected="as many"
+            )
+        outputs = self.target.map(lambda network, x: network(x), theta, rays, split(x, len(rays)), split=True)
+        return map_tensors(lambda tensor: tensor.squeeze(1), outputs)
+
+    def at(self, ray: Tensor | Sequence) -> nn.Module:
+        """The network at one ray, as a plain module in evaluation mode that knows nothing of hyperfront."""
+        rays = self.prepare(ray)
+        if len(rays) != 1:
+            raise HyperfrontError("a plain module is for one ray", got=f"{len(rays)} rays", expected="1")
+        with torch.no_grad():
+            return self.target.plain(self.hypernet(rays)[0], rays[0])
+
+    def calibrate(self, inputs: Tensor | dict[str, Tensor] | Iterable[Batch]) -> None:
+        """Estimate BatchNorm statistics for all rays from training inputs, one batch or several (``fit`` does it for
+        you)."""
+        batches = [inputs] if isinstance(inputs, Tensor | dict) else list(inputs)
+        moved = (to_device(x, self.device) for x in batches)
+        try:
+            self.target.calibrate(lambda rays: self.hypernet(rays.to(self.device)), self.m, moved)
+        except (TypeError, AttributeError) as error:
+            if not any(isinstance(x, list) for x in batches):
+                raise
+            raise HyperfrontError(
+                "calibrate takes what the module takes",
+                got="batches that are lists, as a DataLoader makes them of inputs and targets",
+                fix="model.calibrate(x for x, *_ in loader)",
+            ) from error
+
+    def summary(self) -> str:
+        """What is generated, what is trained directly, and how large it all is."""
+        counts = {role: [spec.size for spec in self.target.tensors if spec.role == role] for role in get_args(Role)}
+        own = sum(p.numel() for p in self.hypernet.parameters())
+        trained, whole = own + sum(counts["trained"]), sum(map(sum, counts.values())) - sum(counts["buffer"])
+        each = own / self.target.n
+        rows = [
+            ("generated", self.target.n, self.target.assembly.describe()),
+            ("trained", sum(counts["trained"]), "weights directly, shared by all rays"),
+            ("frozen", sum(counts["frozen"]), "weights"),
+            ("hypernetwork", own, f"parameters, {each:,.{1 if each >= 1 else 3}f} for each number generated"),
+            ("in all", trained, f"parameters to train, {trained / whole:,.2f} times the target's"),
+            ("BatchNorm", len(self.target.norms), f"layer(s), statistics: {self.target.batchnorm}"),
+        ]
+        title = f"{type(self.target.skeleton).__name__} as a function of rays over {', '.join(self.objectives)}"
+        return "\n".join([title, *(f"  {what:<13}{count:>12,} {text}" for what, count, text in rows if count)])
+
+    # ---- files -----------------------------------------------------------------------------------------------
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: Any, *args: Any, **kwargs: Any) -> None:
+        """An alignment may be empty, here or there; models of before there was one have none."""
+        stored = state_dict.setdefault(prefix + "alignment", self.alignment.new_zeros(0, self.m))
+        grid = math.comb(self.target.grid(self.m) + self.m - 1, self.m - 1)
+        if tuple(stored.shape) in ((0, self.m), (grid, self.m)):  # others do not fit, and are refused
+            self.alignment = self.alignment.new_zeros(stored.shape)
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
+
+    def document(self) -> dict[str, Any]:
+        """Everything but the numbers, as JSON: enough to rebuild the model around a module of the same shapes."""
+        return {
+            "objectives": list(self.objectives),
+            "hypernet": {"kind": self.hypernet.kind, "options": self.hypernet.options()},
+            "target": {
+                "tensors": [asdict(spec) | {"shape": list(spec.shape)} for spec in self.target.tensors],
+                "batchnorm": self.target.batchnorm,
+                "assembly": {
+                    "kind": self.target.assembly.kind,
+                    "options": self.target.assembly.options(),
+                    "names": list(self.target.assembly.names),
+                },
+            },
+            "record": self.record,
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to one safetensors file without code; :func:`hyperfront.load` reads it."""
+        checkpoint.write(Path(path), self.state_dict(), {"model": self.document()})

@@ -1,0 +1,82 @@
+"""Rebuild a model from a checkpoint, around a module of the same shapes."""
+
+from __future__ import annotations
+
+import copy
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from hyperfront.errors import CheckpointError
+from hyperfront.model.assemblies import ASSEMBLIES
+from hyperfront.model.hypernets import KINDS, Hypernet
+from hyperfront.model.pareto_model import ParetoModel
+from hyperfront.model.target import Target
+from hyperfront.model.wrap import check_objectives, own_hypernet
+from hyperfront.storage import checkpoint
+
+
+def restore(
+    tensors: dict[str, Tensor], document: dict[str, Any], module: nn.Module, hypernet: nn.Module | None = None
+) -> ParetoModel:
+    """The model that :meth:`ParetoModel.document` describes, around ``module``, with the stored numbers."""
+    table = document["target"]["tensors"]
+    stored = {entry["name"]: tuple(entry["shape"]) for entry in table}
+    found = {name: tuple(t.shape) for name, t in [*module.named_parameters(), *module.named_buffers()]}
+    for name in [*stored, *found]:
+        if stored.get(name) != found.get(name):
+            raise CheckpointError(
+                "the target is not the one that the checkpoint was made with",
+                got=f"{name}: {found.get(name, 'no such tensor')}",
+                expected=f"{name}: {stored.get(name, 'no such tensor')}",
+                fix="pass a module with the same tensors as target=",
+            )
+    roles = {entry["name"]: entry["role"] for entry in table}
+    names = [name for name, role in roles.items() if role == "generated"]
+    assembly = document["target"].get("assembly", {"kind": "replace", "options": {}, "names": names})
+    stored_hypernet = document["hypernet"]
+    if hypernet is None and stored_hypernet["kind"] not in KINDS:
+        raise CheckpointError(
+            "the checkpoint was made with a hypernetwork of your own", fix="pass an instance of it as hypernet="
+        )
+    objectives = check_objectives(document["objectives"])
+    if assembly["options"].get("terms", 1) not in (1, len(objectives)):
+        raise CheckpointError("no such assembly", got=assembly["options"], expected=f"1 or {len(objectives)} terms")
+    module = copy.deepcopy(module)
+    for name, parameter in module.named_parameters():
+        parameter.requires_grad_(roles[name] in ("generated", "trained"))
+    target = Target(
+        module,
+        generate=lambda name, _: name in assembly["names"],
+        assembly=partial(ASSEMBLIES[assembly["kind"]], **assembly["options"]),
+        batchnorm=document["target"]["batchnorm"],
+    )
+    made = (
+        _stored(stored_hypernet, len(objectives), target, tensors)
+        if hypernet is None
+        else own_hypernet(hypernet, {}, len(objectives), target)
+    )
+    model = ParetoModel(target, made, objectives).to(next(module.parameters()).device)
+    model.record = dict(document["record"])
+    checkpoint.load_into(model, tensors)
+    return model.eval()
+
+
+def _stored(document: dict[str, Any], m: int, target: Target, tensors: dict[str, Tensor]) -> Hypernet:
+    """The hypernetwork that a checkpoint describes, still without numbers. Nothing is allocated until its sizes have
+    been compared with those of the stored tensors, so that a file cannot ask for more than it holds."""
+    with torch.device("meta"):
+        described = KINDS[document["kind"]](m, target.n, sizes=target.sizes, **document["options"])
+    asked = {name: tuple(tensor.shape) for name, tensor in described.state_dict().items()}
+    held = {name: tuple(tensors[f"hypernet.{name}"].shape) for name in asked if f"hypernet.{name}" in tensors}
+    for name, shape in asked.items():
+        if held.get(name) != shape:
+            raise CheckpointError(
+                "the checkpoint does not fit the model: its hypernetwork is not the one that it describes",
+                got=f"{name}: {held.get(name, 'no such tensor')}",
+                expected=f"{name}: {shape}",
+                fix="build the target and hypernetwork with the same arguments as in training",
+            )
+    return described.to_empty(device="cpu")

@@ -1,0 +1,150 @@
+"""Several rays at once: the same module with other weights, one after the other, side by side, or stacked by vmap."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from hyperfront.errors import TargetError
+from hyperfront.kernels.layers import ConvReluPool
+from hyperfront.storage.batches import Batch, map_tensors, tensors
+
+# Modules that vmap makes slower on a CPU (convolution, pooling: measured 2.5 times) or cannot batch (recurrence, fused
+# attention). Everything else, above all linear layers, gains from it.
+_IMAGES = (nn.modules.conv._ConvNd, nn.modules.pooling._MaxPoolNd, nn.modules.pooling._AvgPoolNd)
+_LOOP_ON_CPU = (*_IMAGES, ConvReluPool)
+_LOOP_ALWAYS = (nn.RNNBase, nn.RNNCellBase, nn.MultiheadAttention)
+_LARGE = 2**17
+"""Weights of a network from which on vmap makes convolutions slower on a GPU; side by side they are faster there."""
+
+
+class Stacking:
+    """How the rays of ``module`` are run: ``mode`` is ``"loop"``, ``"vmap"``, or ``"auto"``, which knows the faster."""
+
+    def __init__(self, module: nn.Module, mode: str):
+        self.module, self.mode = module, mode
+        self._works: bool | None = None  # whether vmap does, not known yet
+
+    def map(
+        self,
+        one: Callable[[Tensor, Tensor, Batch], Any],
+        theta: Tensor,
+        statistics: Tensor,
+        batch: Batch,
+        *,
+        split: bool,
+        running: bool,
+    ) -> Any:
+        """``one(theta[r], statistics[r], batch)``, or of part ``r`` of a ``split`` batch, for every ray, stacked.
+
+        ``running`` says that each call updates the running averages of BatchNorm.
+        """
+
+        def loop() -> Any:
+            parts = (map_tensors(lambda t: t[r], batch) if split else batch for r in range(len(theta)))  # noqa: B023
+            rows = [theta.squeeze(0)] if len(theta) == 1 else theta  # one ray: a view, whose gradient is not copied
+            each = zip(rows, statistics, parts)
+            free = len(theta) > 1 and theta.is_cuda and torch.is_grad_enabled() and not running and self._forgets()
+            return _stack(side_by_side(one, each) if free else [one(*items) for items in each])
+
+        if not self._wants_vmap(theta, running):
+            return loop()
+        batched = torch.vmap(one, in_dims=(0, 0, 0 if split else None), randomness="different")
+        if self.mode == "vmap":
+            return batched(theta, statistics, batch)
+        known = self._works or torch.compiler.is_compiling()
+        before = None if known else _random_state(theta.device)
+        try:
+            found = batched(theta, statistics, batch)
+            self._works = True
+            return found
+        except (RuntimeError, ValueError, NotImplementedError):
+            if before:
+                _set_random_state(theta.device, before)  # what the attempt drew, for dropout, was not drawn
+            result = loop()  # if this fails too, its error is the module's own and the one to show
+            self._works = False
+            return result
+
+    def _wants_vmap(self, theta: Tensor, running: bool) -> bool:
+        if self.mode != "auto":
+            return self.mode == "vmap"
+        slow = _LOOP_ALWAYS + (_LOOP_ON_CPU if theta.device.type == "cpu" else ())
+        large = theta.shape[1] > _LARGE and self._has(_IMAGES)
+        return not (len(theta) == 1 or self._works is False or running or large or self._has(slow))
+
+    @property
+    def possible(self) -> bool:
+        """Whether several rays can be run at once, under vmap, be it faster or not."""
+        return self.mode != "loop" and self._works is not False and not self._has(_LOOP_ALWAYS)
+
+    def vectorises(self, device: torch.device) -> bool:
+        """Whether the backward passes of several objectives are better taken at once, under vmap."""
+        return device.type == "cuda" and self.mode != "loop" and not self._has(_LOOP_ALWAYS + _IMAGES)
+
+    def _forgets(self) -> bool:
+        """Whether a call can leave nothing behind for the next one: no buffers but those of BatchNorm."""
+        return all(isinstance(layer, _BatchNorm) or not layer._buffers for layer in self.module.modules())
+
+    def _has(self, kinds: tuple[type[nn.Module], ...]) -> bool:
+        return any(isinstance(layer, kinds) for layer in self.module.modules())
+
+
+LANES = 8
+"""Streams for networks side by side; each keeps memory of its own."""
+
+
+def side_by_side(function: Callable[..., Any], arguments: Iterable[tuple]) -> list[Any]:
+    """``function(*each)`` for each of ``arguments``, each on a stream of its own, so that the small kernels of one fill
+    the gaps of the others. Autograd takes the gradients on the same streams."""
+    here, found = torch.cuda.current_stream(), []
+    lanes = _lanes(here.device)
+    for lane, each in zip(itertools.cycle(lanes), arguments):
+        lane.wait_stream(here)
+        with torch.cuda.stream(lane):
+            found.append(function(*each))
+    for lane in lanes[: len(found)]:
+        here.wait_stream(lane)
+    for result in tensors(found):
+        result.record_stream(here)  # its memory is the lane's, which must not use it again before this stream did
+    return found
+
+
+@functools.cache
+def _lanes(device: torch.device) -> list[torch.cuda.Stream]:
+    return [torch.cuda.Stream(device) for _ in range(LANES)]
+
+
+def _random_state(device: torch.device) -> list[Tensor]:
+    return [torch.get_rng_state(), *([torch.cuda.get_rng_state(device)] if device.type == "cuda" else [])]
+
+
+def _set_random_state(device: torch.device, state: list[Tensor]) -> None:
+    torch.set_rng_state(state[0])
+    for own in state[1:]:
+        torch.cuda.set_rng_state(own, device)
+
+
+def _stack(results: list[Any]) -> Any:
+    """What the rays returned, with a new first dimension; things that are not tensors must be the same for all."""
+    first = results[0]
+    if isinstance(first, Tensor):
+        return first.unsqueeze(0) if len(results) == 1 else torch.stack(results)  # one ray: a view
+    if isinstance(first, dict):
+        return {key: _stack([result[key] for result in results]) for key in first}
+    if isinstance(first, tuple | list):
+        parts = [_stack(list(items)) for items in zip(*results, strict=True)]
+        return type(first)(*parts) if hasattr(first, "_fields") else type(first)(parts)
+    if first is None or (isinstance(first, bool | int | float | str) and all(result == first for result in results)):
+        return first
+    raise TargetError(
+        "the outputs of several rays cannot be stacked",
+        got=type(first).__name__,
+        expected="tensors, or tuples, lists and dicts of them",
+        fix="return a tuple or dict from the module (a wrapper with two lines does it)",
+    )

@@ -1,0 +1,340 @@
+"""The target: any ``nn.Module`` as a function of generated weights ``theta``.
+
+A :class:`Target` keeps a private copy of the module, and for the time of a call puts the tensors made of ``theta`` in
+the place of its own (as ``torch.func.functional_call`` does, in less time). Every floating-point parameter is
+*generated* by the hypernetwork, *trained* directly (shared by all rays) or *frozen*. ``theta [n]`` is what the
+hypernetwork emits; an :mod:`assembly <hyperfront.model.assemblies>` makes tensors of it: as they are, by low-rank
+additions, or by scaling and shifting features.
+
+BatchNorm normalizes by the current ray's batch while training. For prediction it needs statistics that do not depend
+on the batch but do depend on the ray: :meth:`Target.calibrate` estimates them on a grid of rays from training samples,
+and a ray between grid points gets their interpolation (``batchnorm="grid"``). For parity with other codes, ``"batch"``
+always uses the batch's statistics and ``"shared"`` one running average for all rays.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.instancenorm import _InstanceNorm
+
+from hyperfront.errors import TargetError
+from hyperfront.model.assemblies import Assembly, Replace
+from hyperfront.model.roles import Generate, Rest, matching, table
+from hyperfront.model.stacking import Stacking
+from hyperfront.preferences import das_dennis, interpolation, nearest
+from hyperfront.storage.batches import Batch, arguments
+
+Network = Callable[[Batch], Any]
+
+
+class Target(nn.Module):
+    """``module`` as a function of ``theta``.
+
+    ``generate`` chooses the generated tensors: a pattern (``"head.*"``), several, or a predicate of name and parameter.
+    Parameters that do not require gradients are frozen; the other ones left over are trained directly or frozen, as
+    ``rest`` says. ``assembly(module, names)`` makes the chosen tensors out of ``theta``. ``batching`` runs several rays
+    by ``"loop"`` or ``"vmap"``; ``"auto"`` knows which is faster.
+
+    >>> target = Target(nn.Linear(3, 2))
+    >>> target.n
+    8
+    """
+
+    statistics: Tensor
+
+    def __init__(
+        self,
+        module: nn.Module,
+        *,
+        generate: Generate = "*",
+        rest: Rest = "train",
+        assembly: Callable[[nn.Module, Sequence[str]], Assembly] = Replace,
+        batching: Literal["auto", "loop", "vmap"] = "auto",
+        batchnorm: Literal["grid", "batch", "shared"] = "grid",
+    ):
+        super().__init__()
+        _check_choice("rest", rest, ("train", "freeze"))
+        _check_choice("batching", batching, ("auto", "loop", "vmap"))
+        _check_choice("batchnorm", batchnorm, ("grid", "batch", "shared"))
+        skeleton = copy.deepcopy(module).cpu()  # its values are never used again, so they need not fill a GPU
+        object.__setattr__(self, "skeleton", skeleton)  # not registered: its parameters are not ours to train
+        self.batchnorm = batchnorm
+        self.stacking = Stacking(skeleton, batching)
+        self.knots: list[list[float]] | None = None
+        """Rays to keep BatchNorm statistics at, where there is no network between them."""
+        self.places = _Places.of(skeleton)
+        self.assembly = assembly(skeleton, matching(skeleton, generate))
+        _check_assembly(self.assembly, generate, skeleton)
+        self.tensors = table(skeleton, self.assembly.names, self.assembly.base, rest)
+        self.sizes = [part.size for part in self.assembly.parts]
+        self.n = sum(self.sizes)
+        self.held = max(self.n, sum(spec.size for spec in self.tensors if spec.name in set(self.assembly.names)))
+        """Numbers that one ray's network has for itself, once assembled."""
+        self._register_shared()
+        self._prepare_normalization()
+        self.train(module.training)
+
+    skeleton: nn.Module
+
+    def _register_shared(self) -> None:
+        """Own the trained parameters, and the frozen ones and buffers, under names without dots."""
+        everything = {**dict(self.skeleton.named_parameters()), **dict(self.skeleton.named_buffers())}
+        self.trained = nn.ParameterDict()
+        for spec in self.tensors:
+            value = everything[spec.name].detach().clone()
+            if spec.role == "trained":
+                self.trained[_flat(spec.name)] = nn.Parameter(value)
+            elif spec.role in ("frozen", "buffer"):
+                self.register_buffer(_flat(spec.name), value)
+
+    def _prepare_normalization(self) -> None:
+        """Make BatchNorm use the batch in training and whatever statistics it is handed in evaluation."""
+        self.norms: dict[str, _BatchNorm] = {}
+        layers = dict(self.skeleton.named_modules())
+        self.norm_weights = {
+            f"{name}.{part}".removeprefix(".")
+            for name, layer in layers.items()
+            for part in ("weight", "bias")
+            if isinstance(layer, _BatchNorm)
+        }
+        for name, layer in layers.items():
+            if isinstance(layer, _InstanceNorm) and layer.track_running_stats and self.batchnorm != "shared":
+                layer.track_running_stats = False  # the instance's own statistics are batch-independent already
+            elif isinstance(layer, _BatchNorm) and layer.running_mean is not None and self.batchnorm != "shared":
+                layer.track_running_stats = False  # no running averages: they would mix the rays
+                self.norms[name] = layer
+        width = 2 * sum(layer.num_features for layer in self.norms.values()) if self.batchnorm == "grid" else 0
+        self.register_buffer("statistics", torch.zeros(0, width))  # [grid rays, width], empty until calibrated
+
+    def train(self, mode: bool = True) -> Target:
+        super().train(mode)
+        self.skeleton.train(mode)
+        if self.batchnorm == "batch":
+            for layer in self.norms.values():
+                layer.train()
+        return self
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Target:
+        """Follow a change of precision (``model.double()``); the private copy stays where it is."""
+        super()._apply(fn, recurse)
+        self.tensors = tuple(spec.converted(fn) for spec in self.tensors)
+        own = {**dict(self.skeleton.named_parameters()), **dict(self.skeleton.named_buffers())}
+        for spec in self.tensors:
+            own[spec.name].data = own[spec.name].data.to(getattr(torch, spec.dtype))
+        return self
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: Any, *args: Any, **kwargs: Any) -> None:
+        """Statistics are empty before the first calibration, so a stored table may have more rows than ours."""
+        stored = state_dict.get(prefix + "statistics")
+        if stored is not None and stored.ndim == 2 and stored.shape[1] == self.statistics.shape[1]:
+            self.statistics = self.statistics.new_zeros(stored.shape)
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
+
+    # ---- from theta to tensors -------------------------------------------------------------------------------
+
+    def start(self) -> Tensor:
+        """``theta [n]``, on the CPU, that makes the module as it was given."""
+        return self.assembly.start(self.skeleton)
+
+    def unpack(self, theta: Tensor) -> dict[str, Tensor]:
+        """The tensors of the module at ``theta [n]``, by name, apart from BatchNorm statistics."""
+        shared = self.shared()
+        parts = [part.view(spec.shape) for spec, part in zip(self.assembly.parts, theta.split(self.sizes))]
+        dtypes = {spec.name: getattr(torch, spec.dtype) for spec in self.tensors}
+        made = self.assembly.assemble(parts, shared)
+        if theta.is_cuda:  # BatchNorm reads its weights 16 bytes at a time, and theta has them at any place
+            made |= {name: made[name].clone() for name in self.norm_weights & made.keys()}
+        return shared | {name: t if t.dtype == dtypes[name] else t.to(dtypes[name]) for name, t in made.items()}
+
+    def shared(self) -> dict[str, Tensor]:
+        """The tensors that all rays have in common."""
+        return {
+            spec.name: self.trained[_flat(spec.name)] if spec.role == "trained" else getattr(self, _flat(spec.name))
+            for spec in self.tensors
+            if spec.role != "generated"
+        }
+
+    def call(self, theta: Tensor, statistics: Tensor, x: Batch) -> Any:
+        """The module's output on ``x`` with the weights ``theta [n]`` and the BatchNorm ``statistics [width]``."""
+        return self.run(self.assembled(theta, statistics), x)
+
+    def assembled(self, theta: Tensor, statistics: Tensor) -> dict[str, Tensor]:
+        """All tensors that the module needs, by name."""
+        values = self.unpack(theta)
+        return values | self._unpack_statistics(statistics) if statistics.numel() else values
+
+    def run(self, values: dict[str, Tensor], x: Batch) -> Any:
+        """The module's output on ``x`` with the tensors ``values`` in the place of its own."""
+        args, kwargs = arguments(x)
+        before = [store[key] for store, key, _ in self.places]
+        try:
+            for store, key, name in self.places:
+                store[key] = values[name]
+            return self.skeleton(*args, **kwargs)
+        finally:
+            for (store, key, _), tensor in zip(self.places, before):
+                store[key] = tensor
+
+    # ---- several rays ----------------------------------------------------------------------------------------
+
+    def map(
+        self, function: Callable[[Network, Batch], Any], theta: Tensor, rays: Tensor, batch: Batch, *, split: bool
+    ) -> Any:
+        """``function(network_r, batch_r)`` for every ray ``r``, stacked along a new first dimension.
+
+        ``network_r`` is the module with the weights ``theta[r]``. With ``split`` the tensors of ``batch`` have one part
+        for each ray, ``[R, ...]``; without, all rays see the same batch.
+        """
+
+        def one(theta: Tensor, statistics: Tensor, batch: Batch) -> Any:
+            return function(lambda x: self.call(theta, statistics, x), batch)
+
+        statistics, running = self.statistics_for(rays, theta), self.batchnorm == "shared" and self.training
+        return self.stacking.map(one, theta, statistics, batch, split=split, running=running)
+
+    # ---- BatchNorm -------------------------------------------------------------------------------------------
+
+    def _uses_statistics(self) -> bool:
+        return bool(self.norms) and self.batchnorm == "grid" and not self.training
+
+    def statistics_for(self, rays: Tensor, theta: Tensor) -> Tensor:
+        """What :meth:`call` needs beside each of ``theta [R, n]``: nothing without BatchNorm, or while it trains."""
+        return self.statistics_at(rays) if self._uses_statistics() else theta.new_zeros(len(theta), 0)
+
+    def grid(self, m: int) -> int:
+        """Partitions of the ray grid on which statistics are kept: the finest with at most 32 rays."""
+        return max(itertools.takewhile(lambda h: math.comb(h + m - 1, m - 1) <= 32, range(1, 17)), default=1)
+
+    def statistics_at(self, rays: Tensor) -> Tensor:
+        """BatchNorm statistics ``[R, width]`` at the rays, interpolated between grid rays."""
+        if not len(self.statistics):
+            raise TargetError(
+                "the BatchNorm statistics of this model were never estimated",
+                got="a module with BatchNorm, in evaluation mode, outside hyperfront.fit",
+                expected="statistics on a grid of rays",
+                fix="call model.calibrate(inputs) with some batches of training inputs",
+            )
+        if self.knots is not None:
+            return self.statistics[nearest(rays, rays.new_tensor(self.knots))]
+        return interpolation(rays, self.grid(rays.shape[-1])).to(self.statistics) @ self.statistics
+
+    @torch.no_grad()
+    def calibrate(self, weights: Callable[[Tensor], Tensor], m: int, inputs: Iterable[Batch]) -> None:
+        """Estimate the statistics on the ray grid: mean and variance of every BatchNorm's input over ``inputs``."""
+        if not self.norms or self.batchnorm != "grid":
+            return
+        inputs = list(inputs)
+        grid = das_dennis(m, self.grid(m)) if self.knots is None else torch.tensor(self.knots)
+        grid = grid.to(self.statistics)
+        mode = self.training
+        self.eval()  # dropout rests, only BatchNorm looks at the batch
+        for layer in self.norms.values():
+            layer.train()
+        try:
+            self.statistics = torch.stack([self._measure(weights(ray[None])[0], inputs) for ray in grid])
+        finally:
+            self.train(mode)
+
+    def _measure(self, theta: Tensor, inputs: list[Batch]) -> Tensor:
+        seen: dict[str, list[Tensor]] = {name: [] for name in self.norms}
+
+        def record(name: str) -> Callable:
+            def hook(layer: nn.Module, args: tuple[Tensor]) -> None:
+                x = args[0].detach()
+                variance, mean = torch.var_mean(x, [d for d in range(x.ndim) if d != 1], correction=0)
+                count = torch.full_like(mean, x.numel() // x.shape[1])
+                seen[name].append(torch.stack([count, mean, variance]))
+
+            return hook
+
+        hooks = [layer.register_forward_pre_hook(record(name)) for name, layer in self.norms.items()]
+        try:
+            for x in inputs:
+                self.call(theta, theta.new_zeros(0), x)
+        finally:
+            for handle in hooks:
+                handle.remove()
+        found = []
+        for name, layer in self.norms.items():
+            # a layer that only training uses keeps its own values
+            found += _pooled(torch.stack(seen[name])) if seen[name] else [layer.running_mean, layer.running_var]
+        return torch.cat([tensor.to(self.statistics) for tensor in found])
+
+    def _unpack_statistics(self, statistics: Tensor) -> dict[str, Tensor]:
+        sizes = [layer.num_features for layer in self.norms.values() for _ in range(2)]
+        names = [f"{name}.{part}" for name in self.norms for part in ("running_mean", "running_var")]
+        return dict(zip((name.removeprefix(".") for name in names), statistics.split(sizes)))
+
+    # ---- a plain module --------------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def plain(self, theta: Tensor, ray: Tensor) -> nn.Module:
+        """The module itself with ``theta`` and the ray's statistics written into it: no trace of this package."""
+        module = copy.deepcopy(self.skeleton)
+        values = self.unpack(theta)
+        if self.norms and self.batchnorm == "grid":
+            values |= self._unpack_statistics(self.statistics_at(ray[None])[0])
+        own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+        for name, value in values.items():
+            own[name].copy_(value)  # in place, so that tied weights stay tied
+        for name in self.norms:
+            layer: Any = module.get_submodule(name)
+            layer.track_running_stats = self.batchnorm == "grid"
+            if self.batchnorm == "batch":
+                layer.running_mean = layer.running_var = layer.num_batches_tracked = None
+        return module.to(theta.device).eval()
+
+
+def _check_assembly(assembly: Assembly, generate: Generate, module: nn.Module) -> None:
+    if not assembly.names:
+        raise TargetError(
+            "no parameter of the target is generated",
+            got=f"generate = {generate!r}",
+            expected=f"a pattern that matches {assembly.takes}: " + ", ".join(dict(module.named_parameters())),
+        )
+
+
+class _Places(list[tuple[dict[str, Any], str, str]]):
+    """Every place that holds a tensor: the dict of its layer, the key there, and the name under which that tensor comes
+    first, which tied ones share.
+
+    A type of its own, since ``torch.export`` puts copies of plain lists and dicts into the modules it has traced, and
+    tensors put into the copy of a layer's dict would never reach the layer.
+    """
+
+    @classmethod
+    def of(cls, module: nn.Module) -> _Places:
+        first: dict[Tensor, str] = {}
+        return cls(
+            (store, key, first.setdefault(tensor, f"{prefix}.{key}".removeprefix(".")))
+            for prefix, layer in module.named_modules()
+            for store in (layer._parameters, layer._buffers)
+            for key, tensor in store.items()
+            if tensor is not None
+        )
+
+
+def _pooled(samples: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and variance of all samples together, from count, mean and variance of each ``[samples, 3, features]``."""
+    count, means, variances = samples.double().unbind(1)
+    total = count.sum(0)
+    mean = (count * means).sum(0) / total
+    spread = (count * (variances + (means - mean).square())).sum(0)
+    return mean, spread / (total - 1).clamp_min(1)
+
+
+def _flat(name: str) -> str:
+    return "tensor:" + name.replace(".", "/")  # registered names cannot hold dots
+
+
+def _check_choice(what: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise TargetError(f"no such choice for {what}", got=repr(value), expected="one of " + ", ".join(choices))

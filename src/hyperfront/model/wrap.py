@@ -1,0 +1,104 @@
+"""Turn any ``nn.Module`` into a model of its whole Pareto front."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from hyperfront.errors import HyperfrontError, ProblemError, TargetError, unknown_name
+from hyperfront.model.assemblies import Replace
+from hyperfront.model.hypernets import KINDS, Architecture, Hypernet, MakeAssembly, OwnHypernet, architecture
+from hyperfront.model.pareto_model import ParetoModel
+from hyperfront.model.roles import Generate, Rest
+from hyperfront.model.target import Target
+
+
+def wrap(
+    module: nn.Module,
+    objectives: Sequence[str],
+    *,
+    hypernet: str | nn.Module = "mlp",
+    generate: Generate = "*",
+    rest: Rest = "train",
+    assembly: MakeAssembly | None = None,
+    batching: Literal["auto", "loop", "vmap"] = "auto",
+    batchnorm: Literal["grid", "batch", "shared"] = "grid",
+    **options: Any,
+) -> ParetoModel:
+    """Turn any ``nn.Module`` into a model of its whole Pareto front.
+
+    ``hypernet`` is the name of an architecture, with its ``options``, or a module ``rays [R, m] -> theta [R, n]`` of
+    your own, with the ``assembly`` of what it emits (by default the weights themselves). The names are
+
+    - ``"mlp"``, the paper's: ``hidden``, ``initialization``;
+    - ``"chunked"``, for large targets: ``hidden``, ``chunk``, ``matrices``, ``chunks``, ``initialization``;
+    - ``"low_rank"``, additions ``W0 + B A``: ``rank``, ``base="train" | "freeze"``, ``hidden``, or ``linear=True``;
+    - ``"film"``, scale and shift of features: ``hidden``, ``base``;
+    - ``"separate"``, no hypernetwork but a model for each of the ``rays`` (:mod:`hyperfront.comparison.baselines`).
+
+    The other arguments are those of :class:`hyperfront.model.target.Target`.
+
+    >>> model = wrap(nn.Linear(3, 1), objectives=["cost", "risk"], hidden=8)
+    >>> model(torch.zeros(5, 3), rays=[[0.5, 0.5], [0.9, 0.1]]).shape
+    torch.Size([2, 5, 1])
+    """
+    if not isinstance(module, nn.Module):
+        made = isinstance(module, type) and issubclass(module, nn.Module)
+        raise TargetError(
+            "only a module can be wrapped",
+            got=f"the class {module.__name__}" if made else type(module).__name__,
+            fix=f"{module.__name__}(...), an instance of it" if made else "put it into an nn.Module",
+        )
+    objectives = check_objectives(objectives)
+    m, plan = len(objectives), None
+    if isinstance(hypernet, str):
+        if assembly and hypernet not in KINDS:
+            raise unknown_name("hypernetwork for an assembly of your own", hypernet, KINDS)
+        plan = Architecture(hypernet, options, assembly) if assembly else architecture(hypernet, m, rest, options)
+        assembly = plan.assembly
+    target = Target(
+        module, generate=generate, rest=rest, assembly=assembly or Replace, batching=batching, batchnorm=batchnorm
+    )
+    made = _named(plan, m, target) if plan else own_hypernet(hypernet, options, m, target)
+    return ParetoModel(target, made, objectives).to(next(module.parameters()).device)
+
+
+def _named(plan: Architecture, m: int, target: Target) -> Hypernet:
+    try:
+        return KINDS[plan.kind](m, target.n, start=target.start(), sizes=target.sizes, **plan.options)
+    except TypeError as error:
+        raise HyperfrontError(
+            "the hypernetwork does not take these options", got=error, fix="help(hyperfront.wrap) lists them for each"
+        ) from None
+
+
+def own_hypernet(hypernet: Any, options: dict[str, Any], m: int, target: Target) -> Hypernet:
+    if options:
+        raise HyperfrontError("options belong to a hypernetwork given by name", got=sorted(options))
+    try:
+        shape = list(hypernet(torch.full((1, m), 1 / m).to(next(hypernet.parameters()))).shape)
+    except (RuntimeError, TypeError, ValueError, StopIteration) as error:
+        shape = error
+    if shape != [1, target.n]:
+        raise TargetError(
+            "the hypernetwork does not generate the weights of this target",
+            got=shape,
+            expected=f"rays [R, {m}] -> theta [R, {target.n}]",
+        )
+    return OwnHypernet(hypernet, m, target.n)
+
+
+def check_objectives(objectives: Sequence[str]) -> tuple[str, ...]:
+    """At least two different names."""
+    names = (objectives,) if isinstance(objectives, str) else tuple(objectives)
+    if len(names) < 2 or len(set(names)) != len(names) or not all(isinstance(name, str) for name in names):
+        raise ProblemError(
+            "a Pareto front needs at least two objectives with different names",
+            got=list(names),
+            expected='for example ["left", "right"]',
+            fix="with one objective there is no trade-off: train the module as usual" if len(names) == 1 else None,
+        )
+    return names

@@ -1,0 +1,58 @@
+"""Checks of the rays that a user passes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from hyperfront.errors import RayError
+from hyperfront.preferences.grids import rays
+
+
+def validate(rays: Tensor | Sequence, m: int, names: Sequence[str] | None = None) -> Tensor:
+    """The rays as a float tensor ``[R, m]`` on the simplex, or an error that names the offending objective.
+
+    One ray ``[m]`` becomes ``[1, m]``. Rays that do not sum to 1 are normalized with a notice.
+    """
+    try:
+        table = torch.as_tensor(rays)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise RayError("rays are not numbers", got=repr(rays)[:80], expected=f"a tensor [R, {m}]") from error
+    table = table if table.dtype in (torch.float32, torch.float64) else table.to(torch.float64)
+    table = table.unsqueeze(0) if table.ndim == 1 else table
+    if table.ndim != 2 or table.shape[1] != m or not len(table):
+        raise RayError(
+            "rays have the wrong shape",
+            got=list(table.shape),
+            expected=f"[R, {m}], one entry for each of {', '.join(names) if names else f'{m} objectives'}",
+            fix=f"hyperfront.rays(25, m={m}) lays out 25 of them",
+        )
+    for fault, mask in {"NaN or infinite": ~table.isfinite(), "negative": table < 0}.items():
+        if mask.any():
+            row, column = (int(i) for i in mask.nonzero()[0])
+            name = names[column] if names else f"objective {column}"
+            raise RayError(
+                f"ray {row} has a {fault} entry",
+                got=f"{name} = {table[row, column].item():g}",
+                expected="non-negative numbers that sum to 1",
+            )
+    total = table.sum(-1, keepdim=True)
+    if (total == 0).any():
+        raise RayError(
+            f"ray {int((total == 0).nonzero()[0, 0])} is all zero",
+            expected="at least one positive entry",
+            fix="an indifferent ray is [1/m, ..., 1/m]",
+        )
+    if ((total - 1).abs() > 1e-5).any():
+        warnings.warn("rays do not sum to 1: they were normalized", stacklevel=2)
+        table = table / table.amax(-1, keepdim=True)  # first, so that huge entries do not overflow
+        table = table / table.sum(-1, keepdim=True)
+    return table
+
+
+def layout(which: int | Tensor | Sequence, m: int, names: Sequence[str]) -> Tensor:
+    """Rays to evaluate at, ``[R, m]`` float64 on the CPU: those given, or that many laid out by :func:`rays`."""
+    return validate(rays(which, m) if isinstance(which, int) else which, m, names).double().cpu()

@@ -1,0 +1,108 @@
+"""Rays laid out evenly over the simplex, and interpolation between grid rays."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import torch
+from torch import Tensor
+
+from hyperfront.errors import RayError
+
+
+def das_dennis(m: int, partitions: int, *, positive: bool = False) -> Tensor:
+    """The grid of Das and Dennis (1998): all ``k / H`` with integers ``k >= 0`` that sum to ``H = partitions``.
+
+    It has ``C(H + m - 1, m - 1)`` points; ``positive`` keeps the ``C(H - 1, m - 1)`` without a zero.
+
+    >>> das_dennis(3, 11, positive=True).shape
+    torch.Size([45, 3])
+    """
+    least = 1 if positive else 0
+    if m < 2 or partitions < max(1, least * m):
+        raise RayError(
+            "no such grid",
+            got=f"m = {m}, partitions = {partitions}",
+            expected=f"m >= 2, partitions >= {least * m or 1}",
+        )
+    return _compositions(partitions - least * m, m).add_(least) / partitions
+
+
+def shifted_grid(m: int, partitions: int) -> Tensor:
+    """The rays farthest from ``das_dennis(m, partitions)``, for testing on rays never seen (Appendix B.2).
+
+    That grid is the lattice ``A_{m-1}``; its deep holes are the points whose coordinates all have the fractional
+    part ``j/m`` with ``j = floor(m/2)`` [Conway & Sloane, ch. 4.6.1], i.e. ``(k + j/m) / H`` with ``sum k = H - j``.
+
+    >>> shifted_grid(2, 2)
+    tensor([[0.7500, 0.2500],
+            [0.2500, 0.7500]], dtype=torch.float64)
+    """
+    j = m // 2
+    if m < 2 or partitions < j:
+        raise RayError("no such grid", got=f"m = {m}, partitions = {partitions}", expected=f"m >= 2, partitions >= {j}")
+    return (_compositions(partitions - j, m) + j / m) / partitions
+
+
+def rays(n: int, m: int) -> Tensor:
+    """``n`` rays for evaluation, ``[n, m]``, evenly laid out and strictly inside the simplex.
+
+    For ``m = 2`` equal angles from .1 to pi/2 - .1, as in the paper; beyond, points of the smallest positive
+    Das-Dennis grid with at least ``n`` points, evenly thinned to ``n``.
+
+    >>> rays(3, m=2)
+    tensor([[0.9088, 0.0912],
+            [0.5000, 0.5000],
+            [0.0912, 0.9088]], dtype=torch.float64)
+    """
+    if n < 1 or m < 2:
+        raise RayError("no rays to lay out", got=f"n = {n}, m = {m}", expected="n >= 1 and m >= 2")
+    if n == 1:
+        return torch.full((1, m), 1 / m, dtype=torch.float64)
+    if m == 2:
+        angle = torch.linspace(0.1, math.pi / 2 - 0.1, n, dtype=torch.float64)
+        points = torch.stack([angle.cos(), angle.sin()], dim=-1)
+        return points / points.sum(-1, keepdim=True)
+    partitions = next(h for h in itertools.count(m) if math.comb(h - 1, m - 1) >= n)
+    grid = das_dennis(m, partitions, positive=True)
+    return grid[torch.linspace(0, len(grid) - 1, n, dtype=torch.float64).round().long()]
+
+
+def nearest(rays: Tensor, table: Tensor) -> Tensor:
+    """Which ray of ``table [K, m]`` is nearest to each of ``rays [R, m]``: indices ``[R]``.
+
+    >>> nearest(torch.tensor([[0.8, 0.2]]), torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
+    tensor([1])
+    """
+    return (rays[:, None] - table).square().sum(-1).argmin(-1)
+
+
+def interpolation(rays: Tensor, partitions: int) -> Tensor:
+    """Weights ``[R, K]`` that interpolate linearly between the ``K`` points of ``das_dennis(m, partitions)``.
+
+    Barycentric coordinates in the Freudenthal triangulation, in ``x_i = H (r_1 + ... + r_i)``, which makes integers of
+    the grid. There the weight of the corner ``g``, with ``d = x - g``, is
+
+        max(0, 1 - max(0, d_1, ..., d_{m-1}) + min(0, d_1, ..., d_{m-1}))
+
+    >>> interpolation(torch.tensor([[0.75, 0.25]]), 2)
+    tensor([[0.5000, 0.5000, 0.0000]])
+    """
+    m = rays.shape[-1]
+    sums = torch.stack([rays[:, :i].sum(-1) for i in range(1, m)], dim=-1)  # no cumsum: not deterministic on a GPU
+    x = (partitions * sums).clamp(0, partitions)
+    x = torch.where((x - x.round()).abs() < 1e-5, x.round(), x)  # a grid ray, up to rounding
+    bars = [*itertools.combinations(range(partitions + m - 1), m - 1)][::-1]  # in the order of the grid
+    grid = torch.tensor([[bar - i for i, bar in enumerate(row)] for row in bars]).to(x)  # [K, m - 1]
+    d = x[:, None] - grid
+    return (1 - d.amax(-1).clamp_min(0) + d.amin(-1).clamp_max(0)).clamp_min(0)
+
+
+def _compositions(total: int, parts: int) -> Tensor:
+    """All ``parts`` non-negative integers that sum to ``total``, one row each, first coordinate descending."""
+    bars = torch.tensor(list(itertools.combinations(range(total + parts - 1), parts - 1)), dtype=torch.float64)
+    edges = torch.cat(
+        [torch.full((len(bars), 1), -1.0), bars, torch.full((len(bars), 1), float(total + parts - 1))], dim=1
+    )
+    return (edges.diff(dim=1) - 1).flip(0)

@@ -1,0 +1,103 @@
+"""How training rays are drawn."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from hyperfront.errors import RayError
+from hyperfront.preferences.checking import validate
+
+
+class Preferences(Protocol):
+    """How training rays are drawn."""
+
+    def sample(self, count: int, m: int, generator: torch.Generator) -> Tensor:
+        """``count`` rays, ``[count, m]`` float64 on the CPU."""
+        ...
+
+
+@dataclass(frozen=True)
+class Dirichlet:
+    """Rays from a Dirichlet distribution; ``alpha`` = 0.2 is the paper's choice for all its experiments.
+
+    Drawn in logarithms, ``Gamma(a) = Gamma(a + 1) U^(1/a)``, so that no ray is 0/0 however small ``alpha`` is.
+
+    >>> g = torch.Generator().manual_seed(0)
+    >>> Dirichlet(0.2).sample(3, 2, g).sum(-1)
+    tensor([1., 1., 1.], dtype=torch.float64)
+    """
+
+    alpha: float | tuple[float, ...] = 0.2
+
+    def __post_init__(self) -> None:
+        if isinstance(self.alpha, list):  # as it comes back from JSON
+            object.__setattr__(self, "alpha", tuple(self.alpha))
+        entries = self.alpha if isinstance(self.alpha, tuple) else (self.alpha,)
+        if not entries or not all(0 < a < math.inf for a in entries):
+            raise RayError("Dirichlet needs positive concentrations", got=self.alpha, expected="alpha > 0, e.g. 0.2")
+
+    def sample(self, count: int, m: int, generator: torch.Generator) -> Tensor:
+        if isinstance(self.alpha, tuple) and len(self.alpha) != m:
+            raise RayError(
+                "Dirichlet has the wrong number of concentrations",
+                got=f"{len(self.alpha)} concentrations for {m} objectives",
+                expected=f"one number or {m}",
+            )
+        alpha = torch.as_tensor(self.alpha, dtype=torch.float64).expand(count, m)
+        log_gamma = torch._standard_gamma(alpha + 1, generator).log()
+        log_uniform = torch.rand(count, m, dtype=torch.float64, generator=generator).log()
+        return torch.softmax(log_gamma + log_uniform / alpha, dim=-1)
+
+
+def uniform() -> Dirichlet:
+    """Rays spread evenly over the simplex."""
+    return Dirichlet(1.0)
+
+
+@dataclass(frozen=True)
+class FixedRays:
+    """Rays drawn with replacement from a fixed set, such as a grid (Appendix B.2 trains on a Das-Dennis grid).
+
+    >>> FixedRays.of(das_dennis(2, 2)).sample(1, 2, torch.Generator().manual_seed(0)).shape
+    torch.Size([1, 2])
+    """
+
+    rays: tuple[tuple[float, ...], ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rays", tuple(map(tuple, self.rays)))
+
+    @classmethod
+    def of(cls, rays: Tensor) -> FixedRays:
+        return cls(tuple(map(tuple, validate(rays, rays.shape[-1]).tolist())))
+
+    def sample(self, count: int, m: int, generator: torch.Generator) -> Tensor:
+        rays = validate(torch.tensor(self.rays, dtype=torch.float64), m)
+        return rays[torch.randint(len(rays), (count,), generator=generator)]
+
+
+@dataclass(frozen=True)
+class InTurn:
+    """The rays of a fixed set one after the other, again and again: with as many rays per step, all of them in every
+    step. Nothing is drawn, so that the order of the data does not depend on how many rays there are.
+
+    >>> InTurn.of(das_dennis(2, 1)).sample(3, 2, torch.Generator())
+    tensor([[1., 0.],
+            [0., 1.],
+            [1., 0.]], dtype=torch.float64)
+    """
+
+    rays: tuple[tuple[float, ...], ...]
+
+    @classmethod
+    def of(cls, rays: Tensor) -> InTurn:
+        return cls(tuple(map(tuple, validate(rays, rays.shape[-1]).tolist())))
+
+    def sample(self, count: int, m: int, generator: torch.Generator) -> Tensor:
+        rays = validate(torch.tensor(self.rays, dtype=torch.float64), m)
+        return rays.repeat(-(-count // len(rays)), 1)[:count]

@@ -1,0 +1,24 @@
+"""What is minimized: objectives with units and a reference point, their losses, and the data they are measured on.
+
+:func:`supervised` is a problem with data; :func:`analytic` one without, whose target is the point itself.
+"""
+
+from hyperfront.problem.analytic import Point, analytic
+from hyperfront.problem.losses import Gathered, Mean, Measure, SetLoss
+from hyperfront.problem.problem import Problem, Split, Truth, check_reference, scalar
+from hyperfront.problem.supervised import supervised
+
+__all__ = [
+    "Gathered",
+    "Mean",
+    "Measure",
+    "Point",
+    "Problem",
+    "SetLoss",
+    "Split",
+    "Truth",
+    "analytic",
+    "check_reference",
+    "scalar",
+    "supervised",
+]

@@ -1,0 +1,135 @@
+"""How a loss or score is evaluated over a whole split, as declared by the loss itself.
+
+A measure has additive *statistics* of a batch and a *value* of their sum:
+
+======================= =========================================== ==========================================
+:class:`Mean`           ``f(output, batch) -> scalar``              mean over batches, weighted by rows
+:class:`SetLoss`        additive statistics, and their value        group gaps, pixels with ignored labels
+:class:`Gathered`       ``f(outputs, batches) -> scalar``           whatever needs all outputs at once (AUC)
+======================= =========================================== ==========================================
+
+A plain function is a mean.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hyperfront.errors import LossError
+from hyperfront.storage.batches import Batch, map_tensors, rows, tensors
+
+
+class Measure(ABC):
+    """A loss or score of a set of rows."""
+
+    additive = True
+    """Whether statistics are sums, which are kept in float64."""
+
+    @abstractmethod
+    def statistics(self, output: Any, batch: Batch) -> Any:
+        """What a batch contributes."""
+
+    @abstractmethod
+    def value(self, statistics: Any) -> Tensor:
+        """The loss of what was merged so far."""
+
+    def merge(self, first: Any, second: Any) -> Any:
+        """The statistics of two batches together."""
+        return map_tensors(torch.add, first, second)
+
+    def __call__(self, output: Any, batch: Batch) -> Tensor:
+        """The loss of one batch, as training uses it."""
+        return self.value(self.statistics(output, batch))
+
+
+@dataclass(frozen=True)
+class Mean(Measure):
+    """A function that averages over rows, such as a cross entropy."""
+
+    function: Callable[[Any, Batch], Tensor]
+
+    def statistics(self, output: Any, batch: Batch) -> Any:
+        value, count = self.function(output, batch).double(), rows(batch)
+        return value * count, torch.full_like(value, count)
+
+    def value(self, statistics: Any) -> Tensor:
+        return statistics[0] / statistics[1]
+
+    def __call__(self, output: Any, batch: Batch) -> Tensor:
+        return self.function(output, batch)
+
+
+@dataclass(frozen=True)
+class SetLoss(Measure):
+    """A function of additive statistics: ``value_of(statistics_of(output, batch))``.
+
+    >>> gap = SetLoss(lambda out, y: torch.stack([out[y == 1].sum(), (y == 1).sum()]), lambda s: s[0] / s[1])
+    >>> first, second = (torch.tensor([1.0, 5.0]), torch.tensor([1, 0])), (torch.tensor([3.0]), torch.tensor([1]))
+    >>> gap.value(gap.merge(gap.statistics(*first), gap.statistics(*second)))
+    tensor(2.)
+    """
+
+    statistics_of: Callable[[Any, Batch], Any]
+    value_of: Callable[[Any], Tensor]
+
+    def statistics(self, output: Any, batch: Batch) -> Any:
+        return _summands(self.statistics_of(output, batch))
+
+    def value(self, statistics: Any) -> Tensor:
+        return self.value_of(statistics)
+
+
+@dataclass(frozen=True)
+class Gathered(Measure):
+    """A function of all outputs and the whole split at once, which are kept in memory for every ray."""
+
+    function: Callable[[Any, Batch], Tensor]
+
+    additive = False
+
+    def statistics(self, output: Any, batch: Batch) -> Any:
+        return output, batch
+
+    def merge(self, first: Any, second: Any) -> Any:
+        return _joined(first, second)
+
+    def value(self, statistics: Any) -> Tensor:
+        return self.function(*statistics)
+
+
+def _summands(nest: Any) -> Any:
+    """The nest with its numbers as tensors, so that all of it adds up."""
+    if isinstance(nest, dict):
+        return {key: _summands(value) for key, value in nest.items()}
+    if isinstance(nest, tuple | list):
+        parts = [_summands(value) for value in nest]
+        return type(nest)(*parts) if hasattr(nest, "_fields") else type(nest)(parts)
+    if isinstance(nest, bool | int | float):
+        return torch.tensor(float(nest), dtype=torch.float64)
+    if not isinstance(nest, Tensor):
+        raise LossError(
+            "the statistics of a SetLoss must add up", got=type(nest).__name__, expected="tensors or numbers"
+        )
+    return nest
+
+
+def _joined(first: Any, second: Any) -> Any:
+    """Two nests with the rows of the second after those of the first; lists without tensors hold rows themselves."""
+    if isinstance(first, Tensor):
+        return torch.cat([first, second]) if first.ndim else first
+    if isinstance(first, dict):
+        return {key: _joined(first[key], second[key]) for key in first}
+    if isinstance(first, tuple | list) and tensors(first):
+        parts = [_joined(a, b) for a, b in zip(first, second, strict=True)]
+        return type(first)(*parts) if hasattr(first, "_fields") else type(first)(parts)
+    return first + second if isinstance(first, list) else first
+
+
+def as_measure(measure: Measure | Callable[[Any, Batch], Tensor]) -> Measure:
+    return measure if isinstance(measure, Measure) else Mean(measure)

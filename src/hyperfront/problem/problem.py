@@ -1,0 +1,158 @@
+"""A problem: objectives by name, their units, a reference point, and the data they are measured on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from hyperfront.errors import LossError, ProblemError
+from hyperfront.model import ParetoModel, wrap
+from hyperfront.model.target import Network
+from hyperfront.problem.losses import Measure
+from hyperfront.problem.sources import Source
+from hyperfront.problem.units import Units
+from hyperfront.storage.batches import Batch
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The known front of an analytic problem."""
+
+    points: Tensor
+    """Points of the front, ``[K, m]``, dense enough to draw."""
+    hypervolume: float
+    """Exact, for the problem's reference point."""
+    distance: Callable[[Tensor], Tensor]
+    """Euclidean distance of losses ``[R, m]`` to the front, ``[R]``."""
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """One part of a problem's data: what :func:`hyperfront.evaluate` takes."""
+
+    name: str
+    problem: Problem
+    source: Source
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Made by :func:`supervised` or :func:`analytic`."""
+
+    objectives: tuple[str, ...]
+    reference: tuple[float, ...] | None
+    units: Units
+    measures: Mapping[str, Measure]
+    scores: Mapping[str, Measure]
+    sources: Mapping[str, Source]
+    inputs: Callable[[Batch], Batch]
+    function: Callable[[Tensor], Tensor] | None = None
+    truth: Truth | None = None
+    identity: Mapping[str, Any] | None = None
+    """``{"problem": name, "arguments": {...}}`` of a built-in problem, so that its runs load without a target."""
+    make_target: Callable[[], nn.Module] | None = None
+    example: Callable[[], Batch] | None = None
+    """One row of what the module takes, zeros: its shapes and types, where the data are not."""
+    data_dir: str | Path | None = None
+    """Where the data were said to be; no part of its identity."""
+
+    @property
+    def name(self) -> str:
+        """Of a built-in problem; ``"problem"`` for any other."""
+        return (self.identity or {}).get("problem", "problem")
+
+    @property
+    def m(self) -> int:
+        return len(self.objectives)
+
+    @property
+    def has_data(self) -> bool:
+        return self.function is None
+
+    def split(self, name: str) -> Split:
+        if name not in self.sources:
+            raise ProblemError(f"the problem has no {name} split", expected="one of " + ", ".join(self.sources))
+        return Split(name, self, self.sources[name])
+
+    @property
+    def train(self) -> Split:
+        return self.split("train")
+
+    @property
+    def val(self) -> Split:
+        return self.split("val")
+
+    @property
+    def test(self) -> Split:
+        return self.split("test")
+
+    def model(self, **options: Any) -> ParetoModel:
+        """The problem's own target, wrapped (see :func:`hyperfront.wrap` for the options)."""
+        if self.make_target is None:
+            raise ProblemError(
+                "the problem has no target of its own",
+                fix="supervised(..., make_target=YourModule), or hyperfront.wrap(your_module, objectives) for fit",
+            )
+        return wrap(self.make_target(), self.objectives, **options)
+
+    def check_model(self, model: ParetoModel) -> None:
+        """An error if the model is of other objectives, or of these in another order."""
+        if model.objectives != self.objectives:
+            raise ProblemError(
+                "model and problem have different objectives", got=model.objectives, expected=self.objectives
+            )
+
+    def losses(self, network: Network, batch: Batch) -> Tensor:
+        """The losses ``[m]`` of one network on one batch, in the problem's units."""
+        return torch.stack(self.each_loss(network, batch))
+
+    def each_loss(self, network: Network, batch: Batch) -> tuple[Tensor, ...]:
+        """The same, one by one, so that the gradient of one does not go through the others."""
+        output = network(self.inputs(batch))
+        if self.function is not None:
+            return self.units.apply(self._checked(self.function(output))).unbind()
+        values = [scalar(name, f(output, batch)) for name, f in self.measures.items()]
+        if not self.units.trivial:
+            values = [(v - ideal) * slope for v, ideal, slope in zip(values, self.units.ideal, self.units.slope)]
+        return tuple(values)
+
+    def _checked(self, values: Tensor) -> Tensor:
+        if values.shape != (self.m,):
+            raise LossError(
+                "the objectives have the wrong shape",
+                got=list(values.shape),
+                expected=f"[{self.m}], one number for each of {', '.join(self.objectives)}",
+            )
+        return values
+
+
+def check_reference(reference: Sequence[float] | None, objectives: Sequence[str]) -> tuple[float, ...] | None:
+    """A finite number for each objective, or None."""
+    if reference is None:
+        return None
+    point = tuple(float(value) for value in reference)
+    if len(point) != len(objectives) or not all(map(math.isfinite, point)):
+        raise ProblemError(
+            "the reference point does not fit the objectives",
+            got=point,
+            expected=f"{len(objectives)} finite numbers, for {', '.join(objectives)}",
+        )
+    return point
+
+
+def scalar(name: str, value: Any) -> Tensor:
+    """A loss or score as a tensor without dimensions, or an error that names it."""
+    if not isinstance(value, Tensor) or value.numel() != 1:
+        raise LossError(
+            f"{name!r} is not a single number",
+            got=list(value.shape) if isinstance(value, Tensor) else type(value).__name__,
+            expected="a tensor with one element",
+            fix="reduce it, for example with .mean()",
+        )
+    return value.reshape(())

@@ -1,0 +1,255 @@
+"""Where batches come from: tensors held on the device, a loader of the user's, or nowhere (analytic problems)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeGuard
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hyperfront.errors import ProblemError
+from hyperfront.storage.batches import Batch, refuse_lists, row_range, rows, take, tensors, to_device
+
+
+class Source(Protocol):
+    """Batches for training and for evaluation."""
+
+    exact: bool
+    """Whether an epoch can be resumed in the middle: its order depends on the generator alone."""
+
+    def steps(self, batch_size: int) -> int:
+        """Training steps in an epoch; a last partial batch is dropped."""
+        ...
+
+    def epoch(self, batch_size: int, generator: torch.Generator, device: torch.device, skip: int) -> Iterator[Batch]:
+        """The training batches of one epoch, without the first ``skip``."""
+        ...
+
+    def batches(self, batch_size: int, device: torch.device) -> Iterator[Batch]:
+        """All rows, in order."""
+        ...
+
+
+class Augmentation(Protocol):
+    """A random change of training batches, with the random numbers drawn apart from it.
+
+    Drawn on the CPU for a whole epoch, they are the same on every device, and a captured step only has to apply them.
+    """
+
+    def draw(self, rows: int, generator: torch.Generator) -> Tensor:
+        """Random numbers ``[rows, ...]`` for that many rows, on the CPU."""
+        ...
+
+    def __call__(self, batch: Batch, numbers: Tensor) -> Batch:
+        """The batch ``[B, ...]`` changed as its numbers ``[B, ...]`` say, wherever they are."""
+        ...
+
+
+class TensorSource:
+    """Tensors ``[N, ...]`` in memory; moved to the device once, shuffled there by a permutation drawn on the CPU.
+
+    What would take more than half of a GPU's free memory stays where it is, and batches are moved one by one.
+    """
+
+    exact = True
+
+    def __init__(self, data: Batch, augment: Augmentation | None = None):
+        refuse_lists(data, "shuffled")
+        self.data, self.rows, self.augment = data, rows(data), augment
+        if not self.rows:
+            raise ProblemError("a split has no rows")
+
+    def steps(self, batch_size: int) -> int:
+        if batch_size > self.rows:
+            raise ProblemError(
+                "a batch is larger than the data", got=f"batch_size = {batch_size}", expected=f"<= {self.rows} rows"
+            )
+        return self.rows // batch_size
+
+    def on(self, device: torch.device) -> Batch:
+        """The data, moved to the device at the first call, if they fit there."""
+        if any(tensor.device != device for tensor in tensors(self.data)) and self.fits(device):
+            self.data = to_device(self.data, device)
+        return self.data
+
+    def fits(self, device: torch.device) -> bool:
+        """Whether the data are on the device, or can be."""
+        device = torch.device(device)
+        absent = sum(tensor.nbytes for tensor in tensors(self.data) if tensor.device != device)
+        return not absent or device.type != "cuda" or absent <= torch.cuda.mem_get_info(device)[0] // 2
+
+    def draw(self, batch_size: int, generator: torch.Generator) -> tuple[Tensor, ...]:
+        """What an epoch needs of randomness, on the CPU: rows ``[steps, B]`` and numbers of the augmentation."""
+        steps = self.steps(batch_size)
+        order = torch.randperm(self.rows, generator=generator)[: steps * batch_size]
+        drawn = (order, self.augment.draw(len(order), generator)) if self.augment else (order,)
+        return tuple(tensor.view(steps, batch_size, *tensor.shape[1:]) for tensor in drawn)
+
+    def batch(self, drawn: Sequence[Tensor], device: torch.device) -> Batch:
+        """The training batch for one step of what was drawn."""
+        batch = to_device(take(self.on(device), drawn[0]), device)
+        return self.augment(batch, drawn[1]) if self.augment else batch
+
+    def epoch(self, batch_size: int, generator: torch.Generator, device: torch.device, skip: int) -> Iterator[Batch]:
+        drawn = [tensor.to(device) for tensor in self.draw(batch_size, generator)]
+        for step in range(skip, self.steps(batch_size)):
+            yield self.batch([tensor[step] for tensor in drawn], device)
+
+    def batches(self, batch_size: int, device: torch.device) -> Iterator[Batch]:
+        data = self.on(device)
+        for start in range(0, self.rows, batch_size):
+            yield to_device(row_range(data, start, start + batch_size), device)
+
+
+class LoaderSource:
+    """Any sized iterable of batches, such as a ``DataLoader``; it keeps its own batch size and shuffling."""
+
+    exact = False
+
+    def __init__(self, loader: Iterable[Batch]):
+        self.loader: Any = loader
+        self.generator: torch.Generator | None = getattr(loader, "generator", None)
+        size = getattr(loader, "batch_size", None)
+        drawn_from = (getattr(loader, "sampler", None), getattr(loader, "dataset", None))
+        self.drawn_from: Any = next((part for part in drawn_from if hasattr(part, "__len__")), None)
+        self.batch_size = size if isinstance(size, int) and self.drawn_from is not None else None
+
+    def steps(self, batch_size: int) -> int:
+        try:
+            return len(self.drawn_from) // self.batch_size if self.batch_size else len(self.loader)
+        except TypeError:
+            raise ProblemError(
+                "the length of an epoch is not known",
+                got=f"a {type(self.loader).__name__} without a length",
+                expected="a loader with a length, since schedules and checkpoints count steps",
+                fix="give the data set __len__, or collect the batches of an epoch in a list",
+            ) from None
+
+    def epoch(self, batch_size: int, generator: torch.Generator, device: torch.device, skip: int) -> Iterator[Batch]:
+        for batch in self.batches(batch_size, device):
+            if not self.batch_size or rows(batch) == self.batch_size:  # a last partial batch is dropped
+                yield batch
+
+    def batches(self, batch_size: int, device: torch.device) -> Iterator[Batch]:
+        for batch in self.loader:
+            yield to_device(batch, device)
+
+
+@contextmanager
+def looking(source: Source, device: torch.device) -> Iterator[None]:
+    """Inside, batches may be looked at: random numbers stay as they were, those of a loader too."""
+    generator: torch.Generator | None = getattr(source, "generator", None)
+    state = None if generator is None else generator.get_state()
+    try:
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+            yield
+    finally:
+        if generator is not None and state is not None:
+            generator.set_state(state)
+
+
+@dataclass(frozen=True)
+class NoData:
+    """An analytic problem: batches are empty, and an epoch is a fixed number of steps."""
+
+    steps_per_epoch: int = 100
+    exact = True
+
+    def steps(self, batch_size: int) -> int:
+        return self.steps_per_epoch
+
+    def draw(self, batch_size: int, generator: torch.Generator) -> tuple[Tensor, ...]:
+        return ()
+
+    def batch(self, drawn: Sequence[Tensor], device: torch.device) -> Batch:
+        return ()
+
+    def epoch(self, batch_size: int, generator: torch.Generator, device: torch.device, skip: int) -> Iterator[Batch]:
+        yield from ((),) * (self.steps_per_epoch - skip)
+
+    def batches(self, batch_size: int, device: torch.device) -> Iterator[Batch]:
+        yield ()
+
+
+class Deferred(Mapping[str, Source]):
+    """The splits of a problem by name, loaded all together when one of them is first asked for.
+
+    So a built-in problem can be named, and a model of it loaded, where its data are not.
+    """
+
+    def __init__(self, load: Callable[[], Mapping[str, Any]], names: Sequence[str], augment: Augmentation | None):
+        self._load, self._names, self._augment = load, tuple(names), augment
+        self._loaded: dict[str, Source] = {}
+
+    def __getitem__(self, name: str) -> Source:
+        if name not in self._names:
+            raise KeyError(name)
+        if not self._loaded:
+            self._loaded = self._all()
+        return self._loaded[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def _all(self) -> dict[str, Source]:
+        try:
+            splits = self._load()
+        except KeyError as error:  # which a mapping may not raise for anything but a name
+            raise ProblemError("the data cannot be loaded", got=repr(error)) from error
+        if any(name not in splits for name in self._names):
+            raise ProblemError("the data lack a split", got=", ".join(splits), expected=", ".join(self._names))
+        return as_sources(splits, self._augment)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def resident(source: Source, device: torch.device) -> TypeGuard[TensorSource | NoData]:
+    """Whether all that an epoch needs is on the device and drawn beforehand, so that its steps can be captured."""
+    return isinstance(source, NoData) or (isinstance(source, TensorSource) and source.fits(device))
+
+
+def as_sources(splits: Mapping[str, Any], augment: Augmentation | None = None) -> dict[str, Source]:
+    """A source for each split; the training split is augmented."""
+    sources = {name: as_source(data) for name, data in splits.items()}
+    if augment is not None:
+        train = sources["train"]
+        if not isinstance(train, TensorSource):
+            raise ProblemError(
+                "only data held as tensors can be augmented", got=type(train).__name__, fix="augment in the loader"
+            )
+        sources["train"] = TensorSource(train.data, augment)
+    return sources
+
+
+def as_source(data: Any) -> Source:
+    """The source for what a user passes as a split."""
+    if isinstance(data, TensorSource | LoaderSource | NoData):
+        return data
+    held = data.values() if isinstance(data, dict) else data if isinstance(data, tuple | list) else [data]
+    if any(isinstance(part, np.ndarray) for part in held):
+        raise ProblemError("a split holds arrays", got="numpy arrays", fix="(torch.as_tensor(x), torch.as_tensor(y))")
+    if isinstance(data, list) and data and all(isinstance(part, Tensor) for part in data):
+        raise ProblemError(
+            "a split is a list of tensors, which could mean columns or batches",
+            fix="columns: a tuple (x, y, ...); batches: a list of tuples [(x, y, ...), ...]",
+        )
+    if isinstance(data, torch.utils.data.TensorDataset):
+        return TensorSource(data.tensors)
+    if isinstance(data, Tensor | tuple | dict) and tensors(data):
+        return TensorSource(data)
+    if isinstance(data, Iterable) and hasattr(data, "__len__") and not isinstance(data, str | dict):
+        return LoaderSource(data)
+    raise ProblemError(
+        "a split must be tensors or a sized iterable of batches",
+        got=type(data).__name__,
+        expected="(x, y, ...) tensors, a dict of tensors, a TensorDataset, a DataLoader or a list of batches",
+        fix="put a map-style Dataset into torch.utils.data.DataLoader(dataset, batch_size=..., shuffle=True)",
+    )

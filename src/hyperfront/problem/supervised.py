@@ -1,0 +1,91 @@
+"""Problems with data: :func:`supervised`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from torch import Tensor, nn
+
+from hyperfront.errors import ProblemError
+from hyperfront.model import check_objectives
+from hyperfront.problem.losses import Measure, as_measure
+from hyperfront.problem.problem import Problem, check_reference
+from hyperfront.problem.sources import Augmentation, Deferred, as_sources
+from hyperfront.problem.units import Units
+from hyperfront.storage.batches import Batch
+
+
+def supervised(
+    train: Any,
+    val: Any = None,
+    test: Any = None,
+    *,
+    losses: Mapping[str, Measure | Callable[[Any, Batch], Tensor]],
+    reference: Sequence[float] | None = None,
+    scores: Mapping[str, Measure | Callable[[Any, Batch], Tensor]] | None = None,
+    inputs: Callable[[Batch], Batch] | None = None,
+    augment: Augmentation | None = None,
+    scale: Mapping[str, float] | None = None,
+    ideal: Mapping[str, float] | None = None,
+    maximize: Sequence[str] = (),
+    identity: Mapping[str, Any] | None = None,
+    make_target: Callable[[], nn.Module] | None = None,
+    example: Callable[[], Batch] | None = None,
+) -> Problem:
+    """A problem with data.
+
+    A split is ``(x, y, ...)`` tensors, which are held on the device, or a ``DataLoader``. ``losses`` maps names to
+    functions ``f(output, batch) -> scalar``; the module is called on ``inputs(batch)``, by default the first entry of
+    the batch. ``scores`` are reported beside the losses and not trained. ``augment`` changes training batches (see
+    :class:`hyperfront.problem.sources.Augmentation`). ``train`` may also be a function that loads all three splits when
+    they are first needed, as ``{"train": ..., "val": ..., "test": ...}``.
+
+    ``make_target`` makes the module, for comparisons with other methods (:mod:`hyperfront.comparison.compare`), and
+    ``identity``, such as ``{"problem": "mine", "arguments": {"rows": 400}}``, tells it from others in their results.
+
+    ``scale``, ``ideal`` and ``maximize`` change the units of an objective to ``(value - ideal) / scale`` (see
+    :mod:`hyperfront.problem.units`), so ``scale`` is a typical size of the value. From there on everything is in these
+    units: what rays compare, the losses of a front, ``reference``, and the limits of ``Front.select``.
+
+    >>> x = torch.randn(64, 3)
+    >>> problem = supervised((x, x[:, :1], x[:, 1:2]), losses={
+    ...     "first": lambda output, batch: (output - batch[1]).square().mean(),
+    ...     "second": lambda output, batch: (output - batch[2]).square().mean()}, reference=(2, 2))
+    >>> problem.objectives
+    ('first', 'second')
+    """
+    objectives = check_objectives(tuple(losses))
+    if isinstance(make_target, nn.Module):
+        raise ProblemError(
+            "make_target makes a module anew for each model",
+            got=f"a {type(make_target).__name__}",
+            expected="a function without arguments",
+            fix="make_target=lambda: nn.Sequential(...)",
+        )
+    if taken := [name for name in scores or {} if name in objectives]:
+        raise ProblemError("a score has the name of a loss", got=taken[0], fix="give it another name")
+    given = {name: data for name, data in {"train": train, "val": val, "test": test}.items() if data is not None}
+    deferred = callable(train) and not isinstance(train, Tensor)
+    return Problem(
+        objectives=objectives,
+        reference=check_reference(reference, objectives),
+        units=Units.of(objectives, scale, ideal, maximize),
+        measures={name: as_measure(f) for name, f in losses.items()},
+        scores={name: as_measure(f) for name, f in (scores or {}).items()},
+        sources=Deferred(train, ("train", "val", "test"), augment) if deferred else as_sources(given, augment),
+        inputs=inputs or _first,
+        identity=identity,
+        make_target=make_target,
+        example=example,
+    )
+
+
+def _first(batch: Batch) -> Batch:
+    if not isinstance(batch, tuple | list):
+        raise ProblemError(
+            "a batch is no tuple, so it is not clear what the module takes",
+            got=type(batch).__name__,
+            fix="say it with supervised(..., inputs=lambda batch: ...)",
+        )
+    return batch[0]

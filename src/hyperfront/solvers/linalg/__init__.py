@@ -1,0 +1,1 @@
+"""Small linear and quadratic programs, solved for all rays of a step at once."""

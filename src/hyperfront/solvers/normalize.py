@@ -1,0 +1,90 @@
+"""Losses in comparable units: by what is known of the front, or by what they were at the start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hyperfront.errors import HyperfrontError
+from hyperfront.solvers.base import per_objective
+from hyperfront.solvers.chain import LossTransform
+
+
+@dataclass(frozen=True)
+class Normalize(LossTransform):
+    """``l'_j = (l_j - ideal_j) / (nadir_j - ideal_j)``: from 0 to 1 between the ideal and the nadir point.
+
+    The ideal point has the smallest losses of the front, the nadir point its largest. Rays then mean places between
+    the two, whatever units the losses came in.
+
+    >>> Normalize(ideal=1.0, nadir=(3.0, 5.0))(torch.tensor([[2.0, 2.0]]), torch.ones(1, 2))
+    (tensor([[0.5000, 0.2500]]), tensor([0.5000, 0.2500]))
+    """
+
+    nadir: float | Sequence[float]
+    ideal: float | Sequence[float] = 0.0
+
+    shifts = True
+
+    def __call__(self, losses: Tensor, rays: Tensor) -> tuple[Tensor, Tensor]:
+        ideal = per_objective("ideal", self.ideal, losses)
+        slope = 1 / (per_objective("nadir", self.nadir, losses) - ideal)
+        return (losses - ideal) * slope, slope
+
+    def __post_init__(self) -> None:
+        ideal, nadir = (torch.as_tensor(value, dtype=torch.float64) for value in (self.ideal, self.nadir))
+        if ideal.ndim == nadir.ndim == 1 and len(ideal) != len(nadir):
+            raise HyperfrontError("ideal and nadir have different lengths", got=f"{len(ideal)} and {len(nadir)}")
+        if not (nadir > ideal).all():
+            raise HyperfrontError(
+                "the nadir is not above the ideal point",
+                got=f"ideal {self.ideal}, nadir {self.nadir}",
+                expected="the smallest and the largest losses of the front",
+            )
+
+
+@dataclass(eq=False)
+class NormalizeByStart(LossTransform):
+    """``l'_j = l_j / l0_j`` with ``l0`` the mean loss over the rays of the first ``steps`` steps, which it remembers.
+
+    A loss whose mean is still 0 stays as it is; one that is 0 or below after these steps is an error.
+
+    >>> normalize = NormalizeByStart()
+    >>> normalize(torch.tensor([[1.0, 4.0], [3.0, 4.0]]), torch.ones(2, 2))[1]
+    tensor([0.5000, 0.2500])
+    """
+
+    steps: int = 1
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise HyperfrontError("there is no first value without a step", got=self.steps, expected="steps >= 1")
+        self.load({})
+
+    def __call__(self, losses: Tensor, rays: Tensor) -> tuple[Tensor, Tensor]:
+        if self.seen < self.steps:
+            now = losses.detach().double().mean(0)
+            mean = now if self.mean is None else self.mean.to(now)
+            self.seen += 1
+            self.mean = mean + (now - mean) / self.seen
+            if self.seen == self.steps and (self.mean <= 0).any():
+                raise HyperfrontError(
+                    "a loss that is zero or negative at the start gives no unit",
+                    got=f"means {[float(f'{value:.4g}') for value in self.mean.tolist()]} of the first {self.steps}",
+                    expected="means above 0",
+                    fix="NormalizeByStart(steps=...) with more steps, or Normalize(nadir=..., ideal=...)",
+                )
+        assert self.mean is not None  # after the first step
+        slope = 1 / self.mean.where(self.mean > 0, 1.0).to(losses)
+        return losses * slope, slope
+
+    def state(self) -> dict[str, Any]:
+        return {"seen": self.seen, "mean": self.mean}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.seen: int = state.get("seen", 0)
+        self.mean: Tensor | None = state.get("mean")

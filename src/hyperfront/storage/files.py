@@ -1,0 +1,81 @@
+"""Files and folders, written atomically: a reader sees the old file or the new one, never half of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hyperfront.errors import CheckpointError
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Atomic write: a temporary file beside ``path``, flushed to disk, then renamed over it."""
+    path = Path(path)
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+            temporary = file.name
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())  # temporary files are private, results are not
+        os.replace(temporary, path)
+    except OSError as error:
+        raise CheckpointError(
+            "cannot write", got=f"{path}: {error.strerror or error}", fix="choose a folder that you may write to"
+        ) from error
+    finally:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)  # gone already, unless something went wrong
+
+
+def make_folder(path: Path) -> None:
+    """The folder and those above it, where they are not there yet."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CheckpointError(
+            "cannot make the folder", got=f"{path}: {error.strerror}", fix="choose one that you may write to"
+        ) from None
+
+
+def refuse_unwritable(path: Path, *, again: bool = False) -> None:
+    """An error for a file that could not be written later, or that exists and is not to be written again."""
+    nearest = next(parent for parent in path.absolute().parents if parent.exists())
+    if path.is_dir() or not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        why = f"{path} is a folder" if path.is_dir() else f"{nearest} is no folder that may be written to"
+        raise CheckpointError("cannot write", got=f"{path}: {why}", fix="choose another place")
+    if path.exists() and not again:
+        raise CheckpointError("the file exists already", got=path, fix="choose another name, or remove it")
+
+
+def write_json(path: Path, document: Any) -> None:
+    write_bytes(path, (dumps(document, indent=2) + "\n").encode())
+
+
+def dumps(document: Any, indent: int | None = None) -> str:
+    try:
+        return json.dumps(document, indent=indent, sort_keys=True, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(
+            "this cannot be stored as JSON", got=error, expected="texts and finite numbers", fix="look for NaN losses"
+        ) from None
+
+
+def read_json(path: Path) -> Any:
+    try:
+        return json.loads(Path(path).read_text())
+    except FileNotFoundError:
+        raise CheckpointError("there is no such file", got=path) from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise CheckpointError("the file is not readable as JSON", got=f"{path}: {error}") from None
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

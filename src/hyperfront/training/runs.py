@@ -1,0 +1,189 @@
+"""A run is a folder: configuration, environment, metrics, checkpoints, front, pictures. Nothing in it is code."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from hyperfront.errors import CheckpointError, HyperfrontError
+from hyperfront.front import Front
+from hyperfront.model import ParetoModel, restore
+from hyperfront.problem import Problem
+from hyperfront.problem.registry import build, is_builtin
+from hyperfront.storage import checkpoint, files
+
+LARGEST_NUMBER = 10**6
+
+
+class RunFolder:
+    """The files of a run."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.config, self.environment = path / "config.json", path / "environment.json"
+        self.metrics, self.front = path / "metrics.jsonl", path / "front.json"
+        self.last, self.best = path / "last.safetensors", path / "best.safetensors"
+
+    def __repr__(self) -> str:
+        return f"RunFolder({str(self.path)!r})"
+
+    def create(self, config: dict[str, Any], environment: dict[str, Any]) -> None:
+        files.write_json(self.config, config)
+        files.write_json(self.environment, environment)
+
+    def discard(self) -> None:
+        """Leave nothing behind of a run that failed before its first checkpoint."""
+        if not self.last.exists() and not self.best.exists() and not self.records():
+            for file in (self.config, self.environment, self.metrics):
+                file.unlink(missing_ok=True)
+            if self.path.is_dir() and not any(self.path.iterdir()):
+                self.path.rmdir()
+
+    def read_config(self) -> dict[str, Any]:
+        return files.read_json(self.config)
+
+    def records(self) -> list[dict[str, Any]]:
+        """The metrics, one record for each epoch."""
+        return read_records(self.metrics)
+
+    def seconds(self) -> float:
+        """What all epochs so far have taken, without validation."""
+        return sum(record["seconds"] for record in self.records())
+
+    def checkpoint(self, which: Literal["best", "last"] | None = None) -> Path:
+        """The checkpoint asked for; by default the best, or the last where nothing was selected."""
+        chosen = self.best if which == "best" or (which is None and self.best.exists()) else self.last
+        if not chosen.exists():
+            fix = "the last: nothing was selected in this run" if self.last.exists() else "check the path of the run"
+            raise CheckpointError("the folder holds no such checkpoint", got=self.path, expected=chosen.name, fix=fix)
+        return chosen
+
+    def tensors(self, which: Literal["best", "last"]) -> dict[str, Tensor]:
+        """The model's tensors in a checkpoint."""
+        return model_tensors(checkpoint.read(self.checkpoint(which))[0])
+
+
+def read_records(path: Path) -> list[dict[str, Any]]:
+    """The records of a log; a last line that was cut off by a crash is left out."""
+    if not path.exists():
+        return []
+    records = []
+    for line in path.read_text(errors="replace").splitlines():
+        try:
+            records.append(json.loads(line))
+        except (ValueError, RecursionError):
+            break
+    return records
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Run:
+    """What :func:`hyperfront.fit` returns."""
+
+    model: ParetoModel
+    front: Front | None
+    """The validation front of the model; None for a problem without validation data."""
+    history: list[dict[str, Any]]
+    """One record for each epoch, as in ``metrics.jsonl``."""
+    folder: RunFolder | None
+
+    @property
+    def status(self) -> dict[str, int]:
+        """How many rays of the training were solved how."""
+        return dict(sum((Counter(record["status"]) for record in self.history), Counter()))
+
+    def __repr__(self) -> str:
+        where = f" in {self.folder.path}" if self.folder else ""
+        return f"Run of {len(self.history)} epochs{where}: {self.front or 'no validation data'}"
+
+
+def load(
+    path: str | Path,
+    target: nn.Module | str | None = None,
+    *,
+    which: Literal["best", "last"] | None = None,
+    hypernet: nn.Module | None = None,
+    device: str | torch.device = "cpu",
+) -> ParetoModel:
+    """A trained model from a run folder or a checkpoint file.
+
+    Runs of built-in problems need no ``target``. Otherwise it is a module with the same tensors, or the name
+    ``"package.module:factory"`` of a function that makes one; nothing is imported unless you name it here.
+    """
+    path = Path(path)
+    file = RunFolder(path).checkpoint(which) if path.is_dir() else path
+    tensors, document = checkpoint.read(file)
+    if "plain" in document:
+        raise CheckpointError(
+            "the file holds the network at one ray, not a front",
+            got=file,
+            fix="use the loader beside it, or module.load_state_dict(safetensors.torch.load_file(path))",
+        )
+    module = import_factory(target) if isinstance(target, str) else target
+    try:
+        model = document["model"]
+        record = model["record"]
+        if target is None and not is_builtin(record.get("problem")):
+            raise CheckpointError(
+                "the checkpoint holds numbers and no code, so the module must come from you",
+                got=f"{file} of no built-in problem",
+                fix='hyperfront.load(path, target=YourModule()) or target="package.module:factory"',
+            )
+        if target is None:
+            make = recorded_problem(record, most=sum(tensor.numel() for tensor in tensors.values())).make_target
+            module = make() if make else None
+        if not isinstance(module, nn.Module):
+            raise HyperfrontError("the target is not a module", got=type(module).__name__, expected="an nn.Module")
+        restored = restore(model_tensors(tensors), model, module, hypernet)
+    except HyperfrontError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as error:
+        raise CheckpointError(
+            "the checkpoint lacks a part, or has one that means nothing", got=f"{file}: {error!r}"
+        ) from None
+    return restored.to(device)
+
+
+def recorded_problem(
+    record: Mapping[str, Any], *, most: int = LARGEST_NUMBER, data_dir: str | Path | None = None
+) -> Problem:
+    """The built-in problem that a checkpoint was trained on.
+
+    Its arguments come out of a file, so they may name no folder (``data_dir`` is for the reader to say), and no whole
+    number above ``most``, or what is usual, since numbers make sizes.
+    """
+    arguments = dict(record["arguments"])
+    allowed = max(most, LARGEST_NUMBER)
+    for name, value in arguments.items():
+        if name == "data_dir" or (isinstance(value, int) and abs(value) > allowed):
+            raise CheckpointError("the checkpoint has an argument that no problem should have", got=f"{name} = {value}")
+    return build(record["problem"], data_dir=data_dir, **arguments)
+
+
+def model_tensors(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Without the training state, and without the prefix that tells it apart."""
+    if any(name.startswith("model.") for name in tensors):
+        return {name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")}
+    return tensors
+
+
+def import_factory(name: str) -> Any:
+    """What the function ``"package.module:factory"`` makes."""
+    module, _, attribute = name.partition(":")
+    try:
+        return getattr(importlib.import_module(module), attribute)()
+    except (ImportError, AttributeError, ValueError) as error:
+        raise HyperfrontError(
+            f"{name!r} cannot be imported",
+            got=error,
+            expected='"package.module:factory"',
+            fix="start in the folder of the module, or name that folder in PYTHONPATH",
+        ) from None

@@ -1,0 +1,71 @@
+"""Data files by name: in a folder of the user's, in the cache, or fetched from where they are published.
+
+A folder that the user names (``data_dir``, else the environment variable ``HYPERFRONT_DATA``) is used offline: nothing
+is ever downloaded into it unless asked for (``hyperfront data fetch``). Without one, files live in a cache.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+from hyperfront.errors import DataError
+from hyperfront.zoo.data.checksums import verify
+from hyperfront.zoo.data.download import cache, fetch
+from hyperfront.zoo.data.registry import DataFile, datafile
+
+
+def find(name: str, data_dir: str | Path | None = None) -> Path:
+    """The data file ``name``, such as ``"mnist/train-images-idx3-ubyte.gz"``, with its checksum verified.
+
+    Files that are published uncompressed may lie there so, without the ``.gz``: :func:`read` takes both.
+    """
+    file, named = datafile(name), named_folder(data_dir)
+    folder = named or cache()
+    path = locate(file, folder)
+    if path is not None:
+        return path
+    if named is not None or file.home is None:
+        raise missing(file, folder)
+    return fetch(file.home, folder)
+
+
+def placed(name: str, data_dir: str | Path | None = None) -> list[Path]:
+    """Where the data file ``name`` lies, in any of its forms, whatever is in it."""
+    folder = named_folder(data_dir) or cache()
+    return [folder / form.name for form in datafile(name).forms if (folder / form.name).is_file()]
+
+
+def read(path: Path) -> bytes:
+    """The content of a data file, unpacked where it is compressed."""
+    return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+
+
+def named_folder(data_dir: str | Path | None) -> Path | None:
+    """The data folder that the user named, if any."""
+    name = data_dir or os.environ.get("HYPERFRONT_DATA")
+    return Path(name).expanduser() if name else None
+
+
+def locate(file: DataFile, folder: Path) -> Path | None:
+    """Where ``file`` lies in ``folder``, in any of its forms and verified, or the larger file that holds it, which its
+    reader verifies; None if neither does."""
+    if file.within and (folder / file.within).is_file():
+        return folder / file.within
+    for form in file.forms:
+        if (folder / form.name).is_file():
+            verify(form, folder / form.name)
+            return folder / form.name
+    return None
+
+
+def missing(file: DataFile, folder: Path) -> DataError:
+    """The error that says which file goes where."""
+    command = f"hyperfront data fetch {file.dataset} --data-dir {folder}, or " if file.home else ""
+    return DataError(
+        f"the data file {file.name} is missing",
+        got=f"the folder {folder} without it" if folder.is_dir() else f"no folder {folder}",
+        expected=" or ".join(f"{folder / form.name} with SHA-256 {form.sha256}" for form in file.forms),
+        fix=f"{command}{file.instruction}. Its place is the one expected",
+    )

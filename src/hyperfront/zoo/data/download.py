@@ -1,0 +1,76 @@
+"""Fetch a file from its public home: checked, with a progress bar, and continued where it was cut off."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from hyperfront.errors import DataError
+from hyperfront.zoo.data.registry import DataFile
+
+BLOCK = 1 << 16
+PATIENCE = 30  # seconds without an answer
+
+
+def cache() -> Path:
+    """Where fetched files are kept: below the user's cache folder, as the operating system defines it."""
+    return Path(_pooch().os_cache("hyperfront"))
+
+
+def fetch(file: DataFile, folder: Path) -> Path:
+    """Download ``file`` to ``folder / file.name``, where it appears only when its checksum is right."""
+    pooch, path = _pooch(), folder / file.name
+    from requests import RequestException  # pooch brings it
+
+    part = path.with_name(path.name + ".part")
+    try:
+        pooch.retrieve(
+            file.url,
+            known_hash=f"sha256:{file.sha256}",
+            fname=path.name,
+            path=path.parent,
+            downloader=partial(_resume, part, file.size),
+        )
+    except RequestException as error:
+        again = "run the same again: the download goes on where it stopped" if part.exists() else None
+        by_hand = f"get it in another way and put it to {path}"
+        raise DataError(f"{file.url} could not be fetched", got=error, fix=again or by_hand) from None
+    except ValueError as error:  # pooch names both checksums
+        raise DataError(f"{file.url} is not the file it was", got=error, fix=f"put the right one to {path}") from None
+    except OSError as error:
+        raise DataError("a download cannot be written", got=error, fix="choose a folder with HYPERFRONT_DATA") from None
+    return path
+
+
+def _resume(part: Path, size: int, url: str, output_file: str, pooch: Any) -> None:
+    """A downloader for pooch that does not ask again for what an earlier attempt left in ``part``."""
+    import requests
+    from tqdm.auto import tqdm
+
+    done = part.stat().st_size if part.exists() else 0
+    if done < size:
+        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={done}-"} if done else {})
+        with requests.get(url, headers=headers, stream=True, timeout=PATIENCE) as answer:
+            answer.raise_for_status()
+            done = done if answer.status_code == requests.codes.partial_content else 0  # else all of it comes again
+            with (
+                part.open("ab" if done else "wb") as out,
+                tqdm(total=size, initial=done, unit="B", unit_scale=True, disable=None, desc=part.stem) as bar,
+            ):
+                for block in answer.iter_content(BLOCK):
+                    out.write(block)
+                    bar.update(len(block))
+    os.replace(part, output_file)
+
+
+def _pooch() -> Any:
+    try:
+        import pooch
+    except ImportError:
+        raise DataError(
+            "pooch, which fetches data, is not installed",
+            fix="pip install 'hyperfront[data]', or name a folder that has the data (--data-dir or HYPERFRONT_DATA)",
+        ) from None
+    return pooch
