@@ -250,8 +250,8 @@ def test_the_hypervolume_at_some_of_the_rays_is_that_of_their_points():
     rays, losses = hf.rays(25, 2).double(), torch.rand(25, 2, generator=torch.manual_seed(0)).double()
     known = result("phn-epo", family="phn", rays=rays.tolist(), losses=losses.tolist(), reference=(1.0, 1.0))
     few = measurements.at_rays(known, hf.rays(5, 2))
-    assert few["hypervolume"] == pytest.approx(hf.metrics.hypervolume(losses[::6], (1.0, 1.0)))
-    assert few["uniformity"] == pytest.approx(hf.metrics.uniformity(losses[::6], rays[::6]).mean().item(), abs=1e-6)
+    assert few["hypervolume"] == pytest.approx(hf.indicators.hypervolume(losses[::6], (1.0, 1.0)))
+    assert few["uniformity"] == pytest.approx(hf.indicators.uniformity(losses[::6], rays[::6]).mean().item(), abs=1e-6)
     assert few["losses"] == losses[::6].tolist()
     assert measurements.at_rays(known, hf.rays(6, 2)) is None
 
@@ -422,7 +422,7 @@ def test_a_race_is_run_by_the_first_seed_and_claims_nothing_while_something_is_m
     finding = runtime.races(workshop, [race])
     (curve,) = finding.numbers["Toy"]["pool"]["EPO"].values()
     assert [point["seconds"] for point in curve] == pytest.approx([0.4, 0.8, 1.2, 1.6, 2.0])
-    assert curve[-1]["mean"] == pytest.approx(hf.metrics.hypervolume(pool[0].losses(), pool[0].reference))
+    assert curve[-1]["mean"] == pytest.approx(hf.indicators.hypervolume(pool[0].losses(), pool[0].reference))
     name = f"EPO, {pool[0].settings['lr']:g}"
     assert [row[1:3] for row in finding.tables[0].rows] == [("PHN-EPO", "1"), *((name, k) for k in "135")]
     assert [claim.verdict for claim in finding.claims] == ["no"] and not finding.missing

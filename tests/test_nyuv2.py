@@ -20,7 +20,8 @@ from torch.nn import functional as F
 
 import hyperfront as hf
 from hyperfront.errors import DataError, HyperfrontError
-from hyperfront.zoo import PROBLEMS, build, nyuv2
+from hyperfront.problem.registry import build, problems
+from hyperfront.zoo import nyuv2
 from hyperfront.zoo.data.nyuv2 import CLASSES, METRES_PER_LEVEL, Pack, pack_name, prepare
 from hyperfront.zoo.enet import ENet, unpool
 from hyperfront.zoo.views import SCALES, RandomViews
@@ -451,7 +452,7 @@ def test_the_problem_and_its_target_need_no_data():
 
 
 def test_presets_make_hypernetworks_of_the_stated_size():
-    for name, recipe in PROBLEMS["nyuv2"].presets.items():
+    for name, recipe in problems()["nyuv2"].presets.items():
         model = build("nyuv2", **recipe.arguments).model(**recipe.model)
         weights = sum(p.numel() for p in model.parameters())
         assert weights == 364_749 * 101 + 20_500 if name == "paper" else weights <= 4_000_000, name

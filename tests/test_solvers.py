@@ -16,8 +16,8 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 from hyperfront.errors import HyperfrontError
 from hyperfront.indicators import nonuniformity
 from hyperfront.solvers import EPO, LS, Status, lift
-from hyperfront.solvers import linprog as linprog_module
 from hyperfront.solvers.epo import LOSS_FLOOR, RAY_FLOOR, program
+from hyperfront.solvers.linalg import linprog as linprog_module
 from hyperfront.solvers.linalg.linprog import maximize, maximize_or_relax
 from hyperfront.solvers.linalg.linprog_plain import maximize_one
 from hyperfront.solvers.linalg.minnorm import active_set, min_norm
