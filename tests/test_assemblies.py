@@ -237,7 +237,7 @@ class TestFilm:
             if x.ndim == 4:
                 scale, shift = scale[:, None], [s[:, None] for s in shift]
         expected = scale * layer(x) + sum(shift)
-        torch.testing.assert_close(target.call(theta, theta.new_zeros(0), x), expected, atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(target.network(theta)(x), expected, atol=1e-5, rtol=1e-4)
 
     def test_normalization_layers_come_first(self):
         made = hf.wrap(ConvNet(), ["a", "b"], hypernet="film").target.assembly.names

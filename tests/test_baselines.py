@@ -387,7 +387,7 @@ def test_losses_and_gradients_are_those_over_all_rows_however_they_are_split():
     model, theta = problem.model(hypernet="separate", rays=RAYS).double(), starts(problem, 1, 0)[0].double()
 
     def losses(t: torch.Tensor) -> torch.Tensor:
-        return torch.stack(problem.each_loss(lambda x: model.target.call(t, t.new_zeros(0), x), (x, group)))
+        return torch.stack(problem.each_loss(model.target.network(t), (x, group)))
 
     for rows in (50, 11):
         curvature = Curvature(model, problem, rows)

@@ -15,7 +15,7 @@ import hyperfront as hf
 from hyperfront.comparison.baselines import cpmtl
 from hyperfront.comparison.baselines.cpmtl import Curvature
 from hyperfront.kernels.layers import cross_entropy
-from hyperfront.model import stacking
+from hyperfront.model import target
 from hyperfront.problem.registry import build
 from hyperfront.problem.sources import TensorSource
 from hyperfront.solvers import NormalizeByStart
@@ -268,11 +268,11 @@ def test_networks_side_by_side_are_trained_as_one_by_one(engine, monkeypatch):
         return trained(made, engine, solver=hf.EPO(), rays_per_step=10, batch_size=30)  # more rays than lanes
 
     calls = []
-    real = stacking.side_by_side
-    monkeypatch.setattr(stacking, "side_by_side", lambda *args: calls.append(1) or real(*args))
+    real = target.side_by_side
+    monkeypatch.setattr(target, "side_by_side", lambda *args: calls.append(1) or real(*args))
     ours = run()
     assert calls
-    monkeypatch.setattr(stacking, "side_by_side", lambda one, each: [one(*items) for items in each])
+    monkeypatch.setattr(target, "side_by_side", lambda one, each: [one(*items) for items in each])
     assert_same(ours, run())
 
 

@@ -15,11 +15,11 @@ import hyperfront as hf
 from hyperfront.kernels import conv_relu_pool as conv_module
 from hyperfront.kernels import layers
 from hyperfront.kernels.conv_relu_pool import reference
-from hyperfront.kernels.outer import outer_gradients
 from hyperfront.model.hypernets import inner, mlp
-from hyperfront.solvers import EPO, LS, PMTL, Status, linprog
+from hyperfront.solvers import EPO, LS, PMTL, Status
 from hyperfront.solvers import epo as epo_module
 from hyperfront.solvers import pmtl as pmtl_module
+from hyperfront.solvers.linalg import linprog
 from hyperfront.training import adam as adam_module
 from hyperfront.training.step import Step
 from tests.cuda_emulator import emulated, needs_compiler  # noqa: F401 (a fixture)
@@ -309,7 +309,7 @@ def test_a_step_made_of_programs_is_the_plain_step(monkeypatch: pytest.MonkeyPat
             monkeypatch.setattr(EPO, "__call__", program)
         for module in (conv_module, layers, epo_module, inner, mlp):
             monkeypatch.setattr(module, "on_gpu", lambda *tensors, programs=programs: programs)
-        monkeypatch.setattr(model.target.stacking, "vectorises", lambda device, programs=programs: programs)
+        monkeypatch.setattr(model.target.stacking, "vectorizes", lambda device, programs=programs: programs)
         model.zero_grad()
         result = Step(model, problem, EPO(), share_batch=share)(preferred, batch)
         outcome.append([*result, *(p.grad for p in model.parameters())])
@@ -455,7 +455,7 @@ def test_the_hypernetwork_is_its_layers(R: int, m: int, hidden: int, n: int, enc
     wide = copy.deepcopy(net).double().to(DEVICE)
     leaves, rays, g = list(net.to(DEVICE).parameters()), normal(R, m).softmax(-1), normal(n, R).T
     assert hypernet.fits(rays, tuple(leaves))
-    truth, found = wide.heads(wide._activations(rays.double())[-1]), hypernet.mlp_on_gpu(rays, encode, *leaves)
+    truth, found = wide.heads(wide._activations(rays.double())[-1]), hypernet.mlp_on_gpu(rays, encode, None, *leaves)
     assert_near(found, truth)
     expected = torch.autograd.grad(truth, list(wide.parameters()), g.double())
     for ours, theirs in zip(torch.autograd.grad(found, leaves, g), expected):
@@ -471,15 +471,13 @@ def test_gradients_handed_over_as_factors_give_the_same_steps(
     twin = copy.deepcopy(net)
     ours = adam_module.Adam(net.parameters(), lr=0.01, weight_decay=0.1, capturable=True)
     theirs = torch.optim.Adam(twin.parameters(), lr=0.01, weight_decay=0.1)
-    assert ours.takes_factors()
+    assert ours.factors is not None
     for _ in range(3):
         rays, g = normal(R, 2).softmax(-1), normal(R, 70)
         theirs.zero_grad()
         twin.heads(twin._activations(rays)[-1]).backward(g)
         theirs.step()
-        with outer_gradients():
-            theta = hypernet.mlp_on_gpu(rays, True, *net.parameters())
-        theta.backward(g)
+        hypernet.mlp_on_gpu(rays, True, ours.factors, *net.parameters()).backward(g)
         assert all(parameter.grad is None for parameter in net.parameters())
         ours.step()
     for p, q in zip(net.parameters(), twin.parameters()):

@@ -72,7 +72,7 @@ def test_the_gram_handed_to_the_solver_is_that_of_the_objectives_gradients():
         Step(model, problem, Spy(space=space), share_batch=True)(RAYS, batch)
     for r, ray in enumerate(RAYS):
         theta = model.hypernet(ray[None])
-        losses = problem.losses(lambda x: model.target.call(theta[0], theta.new_zeros(0), x), batch)  # noqa: B023
+        losses = problem.losses(model.target.network(theta[0]), batch)
         for space, wanted in (("weights", [theta]), ("hypernetwork", list(model.hypernet.parameters()))):
             rows = [torch.autograd.grad(loss, wanted, retain_graph=True) for loss in losses]
             jacobian = torch.stack([torch.cat([g.flatten() for g in row]) for row in rows]).double()

@@ -176,7 +176,7 @@ def test_where_checkpoints_are_dear_a_run_goes_on_from_an_earlier_one_and_ends_a
 ):
     settings = {"epochs": 8, "validate_every": every}
     runs.run(tmp_path / "whole", **settings)
-    monkeypatch.setattr("hyperfront.training.loop.CHECKPOINTS", 1e9)
+    monkeypatch.setattr("hyperfront.training.checkpoints.INTERVAL", 1e9)
     with pytest.raises(OSError, match="no space left"):
         runs.run(tmp_path / "cut", callbacks=(Breaks(5),), **settings)
     assert len((tmp_path / "cut" / "metrics.jsonl").read_text().splitlines()) == 5

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -13,7 +14,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from hyperfront.errors import TargetError
 from hyperfront.kernels.layers import ConvReluPool
-from hyperfront.storage.batches import Batch, map_tensors, tensors
+from hyperfront.storage.batches import tensors
 
 # Modules that vmap makes slower on a CPU (convolution, pooling: measured 2.5 times) or cannot batch (recurrence, fused
 # attention). Everything else, above all linear layers, gains from it.
@@ -31,59 +32,40 @@ class Stacking:
         self.module, self.mode = module, mode
         self._works: bool | None = None  # whether vmap does, not known yet
 
-    def map(
-        self,
-        one: Callable[[Tensor, Tensor, Batch], Any],
-        theta: Tensor,
-        statistics: Tensor,
-        batch: Batch,
-        *,
-        split: bool,
-        running: bool,
-    ) -> Any:
-        """``one(theta[r], statistics[r], batch)``, or of part ``r`` of a ``split`` batch, for every ray, stacked.
-
-        ``running`` says that each call updates the running averages of BatchNorm.
-        """
-
-        def loop() -> Any:
-            parts = (map_tensors(lambda t: t[r], batch) if split else batch for r in range(len(theta)))  # noqa: B023
-            rows = [theta.squeeze(0)] if len(theta) == 1 else theta  # one ray: a view, whose gradient is not copied
-            each = zip(rows, statistics, parts)
-            free = len(theta) > 1 and theta.is_cuda and torch.is_grad_enabled() and not running and self._forgets()
-            return _stack(side_by_side(one, each) if free else [one(*items) for items in each])
-
-        if not self._wants_vmap(theta, running):
-            return loop()
-        batched = torch.vmap(one, in_dims=(0, 0, 0 if split else None), randomness="different")
+    @contextmanager
+    def attempt(self, device: torch.device) -> Iterator[None]:
+        """Try vmap inside. In mode ``"auto"`` a failure is swallowed and remembered, so that the loop takes over."""
         if self.mode == "vmap":
-            return batched(theta, statistics, batch)
+            yield
+            return
         known = self._works or torch.compiler.is_compiling()
-        before = None if known else _random_state(theta.device)
+        before = None if known else _random_state(device)
         try:
-            found = batched(theta, statistics, batch)
+            yield
             self._works = True
-            return found
         except (RuntimeError, ValueError, NotImplementedError):
-            if before:
-                _set_random_state(theta.device, before)  # what the attempt drew, for dropout, was not drawn
-            result = loop()  # if this fails too, its error is the module's own and the one to show
             self._works = False
-            return result
+            if before:
+                _set_random_state(device, before)  # forget what the attempt drew for dropout
 
-    def _wants_vmap(self, theta: Tensor, running: bool) -> bool:
+    def wants_vmap(self, theta: Tensor, running: bool) -> bool:
+        """Whether the rays of ``theta [R, n]`` go through vmap; ``running``: calls update averages of BatchNorm."""
         if self.mode != "auto":
             return self.mode == "vmap"
         slow = _LOOP_ALWAYS + (_LOOP_ON_CPU if theta.device.type == "cpu" else ())
         large = theta.shape[1] > _LARGE and self._has(_IMAGES)
         return not (len(theta) == 1 or self._works is False or running or large or self._has(slow))
 
+    def wants_streams(self, theta: Tensor, running: bool) -> bool:
+        """Whether the networks of a loop run side by side, each on a stream of its own."""
+        return len(theta) > 1 and theta.is_cuda and torch.is_grad_enabled() and not running and self._forgets()
+
     @property
     def possible(self) -> bool:
         """Whether several rays can be run at once, under vmap, be it faster or not."""
         return self.mode != "loop" and self._works is not False and not self._has(_LOOP_ALWAYS)
 
-    def vectorises(self, device: torch.device) -> bool:
+    def vectorizes(self, device: torch.device) -> bool:
         """Whether the backward passes of several objectives are better taken at once, under vmap."""
         return device.type == "cuda" and self.mode != "loop" and not self._has(_LOOP_ALWAYS + _IMAGES)
 
@@ -130,15 +112,15 @@ def _set_random_state(device: torch.device, state: list[Tensor]) -> None:
         torch.cuda.set_rng_state(own, device)
 
 
-def _stack(results: list[Any]) -> Any:
+def stack(results: list[Any]) -> Any:
     """What the rays returned, with a new first dimension; things that are not tensors must be the same for all."""
     first = results[0]
     if isinstance(first, Tensor):
         return first.unsqueeze(0) if len(results) == 1 else torch.stack(results)  # one ray: a view
     if isinstance(first, dict):
-        return {key: _stack([result[key] for result in results]) for key in first}
+        return {key: stack([result[key] for result in results]) for key in first}
     if isinstance(first, tuple | list):
-        parts = [_stack(list(items)) for items in zip(*results, strict=True)]
+        parts = [stack(list(items)) for items in zip(*results, strict=True)]
         return type(first)(*parts) if hasattr(first, "_fields") else type(first)(parts)
     if first is None or (isinstance(first, bool | int | float | str) and all(result == first for result in results)):
         return first

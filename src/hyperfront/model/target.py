@@ -28,11 +28,9 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 from hyperfront.errors import TargetError
 from hyperfront.model.assemblies import Assembly, Replace
 from hyperfront.model.roles import Generate, Rest, matching, table
-from hyperfront.model.stacking import Stacking
+from hyperfront.model.stacking import Stacking, side_by_side, stack
 from hyperfront.preferences import das_dennis, interpolation, nearest
-from hyperfront.storage.batches import Batch, arguments
-
-Network = Callable[[Batch], Any]
+from hyperfront.storage.batches import Batch, arguments, map_tensors
 
 
 class Target(nn.Module):
@@ -162,26 +160,14 @@ class Target(nn.Module):
             if spec.role != "generated"
         }
 
-    def call(self, theta: Tensor, statistics: Tensor, x: Batch) -> Any:
-        """The module's output on ``x`` with the weights ``theta [n]`` and the BatchNorm ``statistics [width]``."""
-        return self.run(self.assembled(theta, statistics), x)
+    def network(self, theta: Tensor, statistics: Tensor | None = None) -> Network:
+        """The module with the weights ``theta [n]`` and the BatchNorm ``statistics [width]``, if it needs some."""
+        return Network(self, self.assembled(theta, theta.new_zeros(0) if statistics is None else statistics))
 
     def assembled(self, theta: Tensor, statistics: Tensor) -> dict[str, Tensor]:
         """All tensors that the module needs, by name."""
         values = self.unpack(theta)
         return values | self._unpack_statistics(statistics) if statistics.numel() else values
-
-    def run(self, values: dict[str, Tensor], x: Batch) -> Any:
-        """The module's output on ``x`` with the tensors ``values`` in the place of its own."""
-        args, kwargs = arguments(x)
-        before = [store[key] for store, key, _ in self.places]
-        try:
-            for store, key, name in self.places:
-                store[key] = values[name]
-            return self.skeleton(*args, **kwargs)
-        finally:
-            for (store, key, _), tensor in zip(self.places, before):
-                store[key] = tensor
 
     # ---- several rays ----------------------------------------------------------------------------------------
 
@@ -193,12 +179,23 @@ class Target(nn.Module):
         ``network_r`` is the module with the weights ``theta[r]``. With ``split`` the tensors of ``batch`` have one part
         for each ray, ``[R, ...]``; without, all rays see the same batch.
         """
+        statistics, running = self.statistics_for(rays, theta), self.batchnorm == "shared" and self.training
 
         def one(theta: Tensor, statistics: Tensor, batch: Batch) -> Any:
-            return function(lambda x: self.call(theta, statistics, x), batch)
+            return function(Network(self, self.assembled(theta, statistics)), batch)
 
-        statistics, running = self.statistics_for(rays, theta), self.batchnorm == "shared" and self.training
-        return self.stacking.map(one, theta, statistics, batch, split=split, running=running)
+        if self.stacking.wants_vmap(theta, running):
+            with self.stacking.attempt(theta.device):
+                batched = torch.vmap(one, in_dims=(0, 0, 0 if split else None), randomness="different")
+                return batched(theta, statistics, batch)
+        parts = (map_tensors(lambda t: t[r], batch) if split else batch for r in range(len(theta)))  # noqa: B023
+        rows = [theta.squeeze(0)] if len(theta) == 1 else theta  # one ray: a view, whose gradient is not copied
+        if self.stacking.wants_streams(theta, running):
+            return stack(side_by_side(one, zip(rows, statistics, parts)))
+        results = []
+        for row, statistic, part in zip(rows, statistics, parts):
+            results.append(function(Network(self, self.assembled(row, statistic)), part))
+        return stack(results)
 
     # ---- BatchNorm -------------------------------------------------------------------------------------------
 
@@ -206,7 +203,7 @@ class Target(nn.Module):
         return bool(self.norms) and self.batchnorm == "grid" and not self.training
 
     def statistics_for(self, rays: Tensor, theta: Tensor) -> Tensor:
-        """What :meth:`call` needs beside each of ``theta [R, n]``: nothing without BatchNorm, or while it trains."""
+        """What a network needs beside each of ``theta [R, n]``: nothing without BatchNorm, or while it trains."""
         return self.statistics_at(rays) if self._uses_statistics() else theta.new_zeros(len(theta), 0)
 
     def grid(self, m: int) -> int:
@@ -258,7 +255,7 @@ class Target(nn.Module):
         hooks = [layer.register_forward_pre_hook(record(name)) for name, layer in self.norms.items()]
         try:
             for x in inputs:
-                self.call(theta, theta.new_zeros(0), x)
+                self.network(theta)(x)
         finally:
             for handle in hooks:
                 handle.remove()
@@ -291,6 +288,26 @@ class Target(nn.Module):
             if self.batchnorm == "batch":
                 layer.running_mean = layer.running_var = layer.num_batches_tracked = None
         return module.to(theta.device).eval()
+
+
+class Network:
+    """The module of a :class:`Target` with ``values``, tensors by name, in the place of its own for every call."""
+
+    def __init__(self, target: Target, values: dict[str, Tensor]):
+        self.target, self.values = target, values
+
+    def __call__(self, x: Batch) -> Any:
+        """The module's output on ``x``, which is one tensor, a tuple of positional or a dict of keyword arguments."""
+        args, kwargs = arguments(x)
+        places = self.target.places
+        before = [store[key] for store, key, _ in places]
+        try:
+            for store, key, name in places:
+                store[key] = self.values[name]
+            return self.target.skeleton(*args, **kwargs)
+        finally:
+            for (store, key, _), tensor in zip(places, before):
+                store[key] = tensor
 
 
 def _check_assembly(assembly: Assembly, generate: Generate, module: nn.Module) -> None:

@@ -10,13 +10,16 @@ from typing import Any
 
 from hyperfront.errors import CheckpointError
 
+ATTEMPTS = 1000
+"""How often a folder is made anew that another process removes at the same moment."""
+
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Atomic write: a temporary file beside ``path``, flushed to disk, then renamed over it."""
     path = Path(path)
     temporary = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
             temporary = file.name
             file.write(data)
@@ -34,13 +37,26 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """The folder and those above it, where they are not there yet."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CheckpointError(
-            "cannot make the folder", got=f"{path}: {error.strerror}", fix="choose one that you may write to"
-        ) from None
+    """Make the folder and those above it, where they do not exist.
+
+    Another process may remove one of them at any moment, also between the two system calls of ``mkdir``: then it looks
+    as if the folder existed and did not, and the next attempt makes it.
+    """
+    for _ in range(ATTEMPTS):
+        try:
+            return path.mkdir(parents=True, exist_ok=True)
+        except FileNotFoundError as error:  # a folder above it was removed
+            failed = error
+        except FileExistsError as error:
+            failed = error
+            if any(place.exists() and not place.is_dir() for place in (path, *path.parents)):
+                break
+        except OSError as error:
+            failed = error
+            break
+    raise CheckpointError(
+        "cannot make the folder", got=f"{path}: {failed.strerror}", fix="choose one that you may write to"
+    ) from None
 
 
 def refuse_unwritable(path: Path, *, again: bool = False) -> None:

@@ -12,11 +12,24 @@ import torch
 from torch import Tensor
 
 from hyperfront.kernels import on_gpu
-from hyperfront.kernels.outer import handed_over
+from hyperfront.kernels.factors import Factors
 
 
 class Adam(torch.optim.Adam):
     """The same update, options and state as ``torch.optim.Adam``."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self._factors = Factors()
+
+    @property
+    def factors(self) -> Factors | None:
+        """Where a step may leave gradients as factors (:mod:`hyperfront.kernels.factors`), if they can be used."""
+        return self._factors if len(self.param_groups) == 1 and self._suits(self.param_groups[0]) else None
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        super().zero_grad(set_to_none)
+        self._factors.take()
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
@@ -28,7 +41,7 @@ class Adam(torch.optim.Adam):
         for group in self.param_groups:
             parameters, gradients, first, second, steps = ([] for _ in range(5))
             self._init_group(group, parameters, gradients, first, second, [], steps)
-            layers, counts = self._layers(group)
+            layers, counts = self._layers()
             if not parameters and not layers:
                 continue
             torch._foreach_add_(steps + counts, 1)
@@ -39,22 +52,19 @@ class Adam(torch.optim.Adam):
             outer_adam_on_gpu(layers, counts[:1], rate, **settings)
         return None
 
-    def _layers(self, group: dict[str, Any]) -> tuple[list[tuple[Tensor, ...]], list[Tensor]]:
-        """Linear layers with gradients that were handed over, each with its moments; and their counts of steps."""
+    def _layers(self) -> tuple[list[tuple[Tensor, ...]], list[Tensor]]:
+        """The layers whose gradients are factors, each with its moments; and their counts of steps."""
         layers, counts = [], []
-        for weight in group["params"]:
-            outer = handed_over(weight)
-            if outer is None:
-                continue
+        for layer in self._factors.take():
             tensors = []
-            for parameter in (weight, outer.bias):
+            for parameter in (layer.weight, layer.bias):
                 state = self.state[parameter]
                 if not state:  # as PyTorch begins
                     state["step"] = torch.zeros((), dtype=torch.float32, device=parameter.device)
                     state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
                 tensors += [parameter, state["exp_avg"], state["exp_avg_sq"]]
                 counts.append(state["step"])
-            layers.append((*tensors, outer.g, outer.x))
+            layers.append((*tensors, layer.g, layer.x))
         return layers, counts
 
     def _rate(self, group: dict[str, Any]) -> Tensor:
@@ -62,10 +72,6 @@ class Adam(torch.optim.Adam):
         if isinstance(group["lr"], Tensor) and group["lr"].is_cuda:
             return group["lr"]
         return torch.full((), float(group["lr"]), device=group["params"][0].device)
-
-    def takes_factors(self) -> bool:
-        """Whether gradients may be handed over as factors, see :mod:`hyperfront.kernels.outer`."""
-        return len(self.param_groups) == 1 and self._suits(self.param_groups[0])
 
     def _suits(self, group: dict[str, Any]) -> bool:
         unusual = any(group[key] for key in ("amsgrad", "maximize", "differentiable", "decoupled_weight_decay"))

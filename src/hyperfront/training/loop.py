@@ -1,99 +1,81 @@
-"""The training loop around the step of Algorithm 1: epochs until the end, each with its validation, its checkpoint and
-its record. Ctrl-C saves and says how to go on; what is broken replaces nothing."""
+"""The training loop: epochs until the end, each with its validation, checkpoint and record.
+
+Ctrl-C saves and says how to continue. A state with broken weights never replaces a checkpoint.
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
 from typing import Any
 
-from torch import Tensor
-
 from hyperfront.errors import LossError, ProblemError
-from hyperfront.front import Front
 from hyperfront.solvers import Solver, Status
-from hyperfront.storage import checkpoint
-from hyperfront.training.callbacks import Callback, tell
+from hyperfront.training.callbacks import tell
+from hyperfront.training.checkpoints import Checkpoints
 from hyperfront.training.engines import Engine
 from hyperfront.training.epochs import Epochs
 from hyperfront.training.interrupt import ctrl_c
-from hyperfront.training.runs import RunFolder
+from hyperfront.training.job import Job
 from hyperfront.training.state import Position, TrainingState
 from hyperfront.training.validation import calibrate, validate
 
 FALLBACK_SHARE = 0.5
 """A solver that fell back on more than this share of an epoch's rays is not the solver it is named after: an error."""
-CHECKPOINTS = 20
-"""A checkpoint is due when its last writing has been paid for by this many times as much training."""
 
 
-def train_to_the_end(
-    train: Epochs,
-    engine: Engine,
-    folder: RunFolder | None,
-    callbacks: Sequence[Callback],
-    rays: Tensor,
-    criterion: Callable[[Front], float] | None,
-    best: dict[str, Tensor],
-) -> list[dict[str, Any]]:
-    """Epochs until the end, each with its validation, checkpoint and record; ``best`` is kept up to date."""
-    state, problem, settings = train.state, train.problem, train.settings
-    position, model, steps = state.position, train.model, train.length
-    saved, cost = time.perf_counter(), 0.0  # when the last checkpoint was written, and the seconds that took
-    unwritten = False  # whether the best weights are newer than their file
-    history = [record for record in (folder.records() if folder else []) if record["epoch"] <= position.epoch]
-
-    def done() -> bool:
-        stale = settings.patience is not None and position.stale >= settings.patience
-        return stale or position.epoch == settings.epochs
-
-    def write(folder: RunFolder) -> None:
-        """The best weights with the state that knows of them, so that a run that goes on finds both."""
-        nonlocal unwritten
-        if unwritten:
-            checkpoint.write(folder.best, best, {"model": model.document()})
-        unwritten = False
-        state.save(folder.last)
-
+def run_epochs(job: Job, epochs: Epochs, engine: Engine, checkpoints: Checkpoints) -> list[dict[str, Any]]:
+    """Train to the end of the run; returns one record for each epoch, those before a resumption included."""
+    state, position, steps = epochs.state, epochs.state.position, epochs.length
+    history = [record for record in (job.folder.records() if job.folder else []) if record["epoch"] <= position.epoch]
+    started = {"epochs": job.settings.epochs, "steps": steps, "epoch": position.epoch, "step": position.step}
     with ctrl_c() as request:
 
-        def goes_on() -> bool:
-            tell(callbacks, "stepped")
+        def keeps_going() -> bool:
+            tell(job.callbacks, "stepped")
             return not request.made
 
-        tell(callbacks, "started", epochs=settings.epochs, steps=steps, epoch=position.epoch, step=position.step)
+        tell(job.callbacks, "started", **started)
         try:
-            while not done():
+            while not _done(job, position):
                 start = time.perf_counter()
-                engine.run(position.epoch, goes_on)
+                engine.run(position.epoch, keeps_going)
                 position.seconds += time.perf_counter() - start
                 if position.step < steps and request.made:
-                    raise KeyboardInterrupt(_stopped(state, folder, write if train.source.exact else None))
+                    raise KeyboardInterrupt(_stop(checkpoints, resumable=epochs.source.exact))
                 record = _record(state, steps)
                 _refuse_broken(state, steps)
-                _refuse_fallbacks(record, state.step.solver)  # before anything of the epoch is kept
-                epoch = position.begin(position.epoch + 1)
-                if "val" in problem.sources and (epoch % settings.validate_every == 0 or epoch == settings.epochs):
-                    front, record["validation"] = validate(model, problem, rays, settings.batch_size)
-                    reached = criterion(front) if criterion else record["validation"]["hypervolume"]
-                    if problem.has_data and _improved(position, reached):
-                        best |= {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
-                        unwritten = True
-                elif epoch == settings.epochs:
-                    calibrate(model, problem, settings.batch_size)
+                _refuse_fallbacks(record, job.solver)  # before anything of the epoch is kept
+                record |= _end_epoch(job, position.begin(position.epoch + 1), checkpoints)
                 history.append(record)
-                tell(callbacks, "epoch_ended", record)
-                now = time.perf_counter()
-                if folder and (done() or now - saved >= CHECKPOINTS * cost):
-                    write(folder)
-                    saved = time.perf_counter()
-                    cost = saved - now
-                if request.made and not done():
-                    raise KeyboardInterrupt(_stopped(state, folder, write))
+                tell(job.callbacks, "epoch_ended", record)
+                done = _done(job, position)
+                checkpoints.write_if_due(done=done)
+                if request.made and not done:
+                    raise KeyboardInterrupt(_stop(checkpoints, resumable=True))
         finally:
-            tell(callbacks, "finished")
+            tell(job.callbacks, "finished")
     return history
+
+
+def _done(job: Job, position: Position) -> bool:
+    patience = job.settings.patience
+    return position.epoch == job.settings.epochs or (patience is not None and position.stale >= patience)
+
+
+def _end_epoch(job: Job, epoch: int, checkpoints: Checkpoints) -> dict[str, Any]:
+    """Validate after ``epoch`` epochs where that is due; returns what the epoch's record gets from it."""
+    settings, position = job.settings, checkpoints.state.position
+    last = epoch == settings.epochs
+    if not job.validates or not (last or epoch % settings.validate_every == 0):
+        if last:
+            calibrate(job.model, job.problem, settings.batch_size)
+        return {}
+    front, summary = validate(job.model, job.problem, job.rays, settings.batch_size)
+    reached = job.criterion(front) if job.criterion else summary["hypervolume"]
+    if job.problem.has_data and _improved(position, reached):
+        checkpoints.keep_best()
+    return {"validation": summary}
 
 
 def _record(state: TrainingState, steps: int) -> dict[str, Any]:
@@ -150,15 +132,15 @@ def _broken(state: TrainingState) -> bool:
     return invalid or not all(p.isfinite().all() for p in state.model.parameters())
 
 
-def _stopped(state: TrainingState, folder: RunFolder | None, write: Callable[[RunFolder], None] | None) -> str:
-    """Save after Ctrl-C, if the run can go on from here, and say how."""
-    position = state.position
+def _stop(checkpoints: Checkpoints, *, resumable: bool) -> str:
+    """Save after Ctrl-C, if the run can continue from this step; returns the message that says how."""
+    folder, position = checkpoints.folder, checkpoints.state.position
     where = f"stopped in epoch {position.epoch + 1}, after step {position.step}"
     if folder is None:
         return f"{where}; nothing was saved, since fit had no out="
-    if _broken(state):
+    if _broken(checkpoints.state):
         return f"{where}; not saved, since weights are NaN or infinite: resume=True continues from the last epoch saved"
-    if write:
-        write(folder)
-        return f"{where}; saved to {folder.path}. Continue with fit(..., out={str(folder.path)!r}, resume=True)"
-    return f"{where}; a loader cannot resume inside an epoch: resume=True continues from the last epoch saved"
+    if not resumable:
+        return f"{where}; a loader cannot resume inside an epoch: resume=True continues from the last epoch saved"
+    checkpoints.write()
+    return f"{where}; saved to {folder.path}. Continue with fit(..., out={str(folder.path)!r}, resume=True)"

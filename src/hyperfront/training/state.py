@@ -1,8 +1,7 @@
-"""All that a training run needs to go on exactly where it stopped, as one checkpoint file."""
+"""All that a training run needs to continue exactly where it stopped, as one checkpoint file."""
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,14 +10,11 @@ import torch
 from torch import Tensor
 
 from hyperfront.errors import CheckpointError
-from hyperfront.kernels.outer import outer_gradients
 from hyperfront.model import ParetoModel
 from hyperfront.solvers import Stateful, Status
 from hyperfront.storage import checkpoint, trees
-from hyperfront.storage.batches import Batch
-from hyperfront.training.adam import Adam
 from hyperfront.training.runs import model_tensors
-from hyperfront.training.step import Step, StepResult
+from hyperfront.training.step import Step
 
 BY_DEVICE = {"capturable", "foreach", "fused"}
 """Options of an optimizer that depend on where it runs, which need not be where it stopped."""
@@ -35,7 +31,7 @@ class Position:
     stale: int = 0
     """Validations since then."""
     seconds: float = 0.0
-    """That the epoch has taken so far."""
+    """Seconds spent in the current epoch."""
     sums: Tensor = field(default_factory=lambda: torch.zeros(0))
     """Losses added up over the epoch so far, ``[m]``."""
     statuses: Tensor = field(default_factory=lambda: torch.zeros(len(Status), dtype=torch.long))
@@ -64,13 +60,6 @@ class TrainingState:
         self.solver = step.solver if isinstance(step.solver, Stateful) else None
         if self.solver:
             self.solver.load({})  # a solver that has seen another run starts afresh
-
-    def gradients(self, rays: Tensor, batch: Batch) -> StepResult:
-        """The gradients of a step, for the optimizer alone: as factors, if it takes those."""
-        self.optimizer.zero_grad(set_to_none=True)
-        factors = isinstance(self.optimizer, Adam) and self.optimizer.takes_factors()
-        with outer_gradients() if factors else contextlib.nullcontext():
-            return self.step(rays, batch)
 
     def save(self, path: Path) -> None:
         tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from hyperfront.errors import HyperfrontError, LossError, ProblemError
 from hyperfront.kernels import on_gpu
+from hyperfront.kernels.factors import Factors
 from hyperfront.model import ParetoModel
 from hyperfront.model.hypernets import inner_products
 from hyperfront.model.target import Network
@@ -78,9 +79,10 @@ def backward(
 
     check_solver(solver)
     rays = model.check(rays)  # not aligned: the solver sees the losses of this batch
-    result = _backward(
-        model, rays, lambda leaf: model.target.map(each_loss, leaf, rays, (), split=False), solver=solver
-    )
+    theta = model.hypernet(rays)
+    leaf = theta.detach().requires_grad_()
+    columns = model.target.map(each_loss, leaf, rays, (), split=False)
+    result = _descend(model, rays, theta, leaf, columns, solver=solver)
     model.record["convention"] = solver.convention
     if (result.status == Status.INVALID).any():
         check_losses(result.losses, model.objectives, solver, where="in this step")
@@ -97,17 +99,20 @@ class Step:
     def __init__(self, model: ParetoModel, problem: Problem, solver: Solver, *, share_batch: bool = False):
         self.model, self.problem, self.solver = model, problem, solver
         self.split = problem.has_data and not share_batch
-        self.losses: Callable[[Tensor, Tensor, Batch, bool], Sequence[Tensor]] = self._losses
-        """The ``m`` losses ``[R]`` at ``theta [R, n]``, rays and a batch, split among them or not; may be compiled."""
+        self.losses: Callable[..., Sequence[Tensor]] = functools.partial(model.target.map, problem.each_loss)
+        """The ``m`` losses ``[R]`` at ``theta [R, n]``, rays and a batch, ``split`` among them or not; an engine may
+        put its compiled version here."""
         self.mean = torch.zeros(problem.m, dtype=torch.float64, device=model.device)
         """Running mean ``[m]`` of the losses, the scale for :data:`FLOOR`; 0 before the first step."""
 
-    def __call__(self, rays: Tensor, batch: Batch) -> StepResult:
+    def __call__(self, rays: Tensor, batch: Batch, factors: Factors | None = None) -> StepResult:
+        """The gradient of one step; of layers in ``factors``, if an optimizer has them, as factors."""
         split = self.split and len(rays) > 1  # one ray sees it all
         batch = batches.split(batch, len(rays)) if split else batch
-        result = _backward(
-            self.model, rays, lambda leaf: self.losses(leaf, rays, batch, split), solver=self.solver, mean=self.mean
-        )
+        theta = self.model.hypernet.factored(rays, factors)
+        leaf = theta.detach().requires_grad_()
+        columns = self.losses(leaf, rays, batch, split=split)
+        result = _descend(self.model, rays, theta, leaf, columns, solver=self.solver, mean=self.mean)
         if self.solver.positive:
             self._average(result.losses)
         return result
@@ -120,21 +125,18 @@ class Step:
             return running_mean_on_gpu(losses, self.mean, MEMORY)
         self.mean.lerp_(losses.double().mean(0), torch.where(self.mean > 0, MEMORY, 1.0).double())
 
-    def _losses(self, theta: Tensor, rays: Tensor, batch: Batch, split: bool) -> Sequence[Tensor]:
-        return self.model.target.map(self.problem.each_loss, theta, rays, batch, split=split)
 
-
-def _backward(
+def _descend(
     model: ParetoModel,
     rays: Tensor,
-    measure: Callable[[Tensor], Sequence[Tensor]],
+    theta: Tensor,
+    leaf: Tensor,
+    columns: Sequence[Tensor],
     *,
     solver: Solver,
     mean: Tensor | None = None,
 ) -> StepResult:
-    theta = model.hypernet(rays)
-    leaf = theta.detach().requires_grad_()
-    columns = measure(leaf)  # m times [R]
+    """From the losses, ``m`` times ``[R]``, of the networks at ``leaf`` to the gradients of all parameters."""
     losses = torch.stack(list(columns), dim=1)
     shared = [p for p in model.target.parameters() if p.requires_grad]  # trained directly, the same for all rays
     wanted = [leaf, *shared]
@@ -163,7 +165,7 @@ def _backward(
 def _passes(model: ParetoModel, columns: Sequence[Tensor], wanted: list[Tensor], *, keep: bool) -> list[Any]:
     """For each wanted tensor its ``m`` gradients, one for every objective, summed over rays: a tensor or a list."""
     m = len(columns)
-    if model.target.stacking.vectorises(wanted[0].device) and m * wanted[0].numel() <= SMALL:
+    if model.target.stacking.vectorizes(wanted[0].device) and m * wanted[0].numel() <= SMALL:
         losses = torch.stack(list(columns))
         cotangents = _identity(m, losses.dtype, losses.device)[..., None].expand(m, *losses.shape)
 
@@ -260,7 +262,7 @@ def _blind(
         )
         return dict(zip(problem.objectives, (before == after).all(0).tolist()))
     part = batches.map_tensors(lambda t: t[0], batch) if split else batch
-    output = model.target.call(leaf[0], leaf.new_zeros(0), problem.inputs(part))
+    output = model.target.network(leaf[0])(problem.inputs(part))
     for name, score in problem.scores.items():
         scalar(name, score(output, part))  # better an error now than after the first epoch
     blind = {}

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from hyperfront.model import ParetoModel
+from hyperfront.model.target import Network
 from hyperfront.storage.batches import Batch
 
 MEGABYTE = 2**20
@@ -76,7 +77,7 @@ class WeightCache:
     def run(self, weights: Weights, x: Batch) -> Any:
         """The network's output on ``x``."""
         with self._running:  # the module holds the tensors of one ray at a time
-            return self.model.target.run(weights.tensors, x)
+            return Network(self.model.target, weights.tensors)(x)
 
     @torch.no_grad()
     def generate(self, rays: np.ndarray) -> list[Weights]:

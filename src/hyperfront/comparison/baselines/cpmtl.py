@@ -169,7 +169,7 @@ class Curvature:
     def _sums(self, theta: Tensor, batch: Batch) -> list[Any]:
         """What the batch contributes to the sums of every loss."""
         with self._at_rest():
-            output = self.model.target.call(theta, theta.new_zeros(0), self.problem.inputs(batch))
+            output = self.model.target.network(theta)(self.problem.inputs(batch))
             return [measure.statistics(output, batch) for measure in self.problem.measures.values()]
 
     def hessian(self, theta: Tensor, alpha: Tensor) -> Callable[[Tensor], Tensor]:
@@ -186,8 +186,7 @@ class Curvature:
 
     def _losses(self, theta: Tensor, batch: Batch) -> list[Tensor]:
         with self._at_rest():
-            nothing = theta.new_zeros(0)
-            return list(self.problem.each_loss(lambda x: self.model.target.call(theta, nothing, x), batch))
+            return list(self.problem.each_loss(self.model.target.network(theta), batch))
 
     @contextmanager
     def _at_rest(self) -> Iterator[None]:

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hyperfront.kernels.factors import Factors, Layer
 from hyperfront.kernels.gpu.cuda_source import SHARED, available, launch, up
-from hyperfront.kernels.outer import hand_over, handing_over
 
 BLOCKS = 1056  # of the products with the large matrix: 8 for each of the 132 processors of an H200
 BACK_BLOCKS = 264
@@ -21,14 +21,17 @@ def fits(rays: Tensor, layers: tuple[Tensor, ...]) -> bool:
     return available(rays.device) and plain and m <= 32 and R <= 16 and H <= 128 and 32 * R * H + 64 <= SHARED
 
 
-def mlp_on_gpu(rays: Tensor, encode: bool, *layers: Tensor) -> Tensor:
-    """``rays [R, m]`` and ``W1, b1, W2, b2, W3, b3, W, b`` to ``theta [R, n]``."""
-    return _MLP.apply(rays.contiguous(), encode, *layers)
+def mlp_on_gpu(rays: Tensor, encode: bool, factors: Factors | None, *layers: Tensor) -> Tensor:
+    """``rays [R, m]`` and ``W1, b1, W2, b2, W3, b3, W, b`` to ``theta [R, n]``.
+
+    Gradients of the layers go to ``factors``, or to ``.grad`` where that is None.
+    """
+    return _MLP.apply(rays.contiguous(), encode, factors, *layers)
 
 
 class _MLP(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, rays: Tensor, encode: bool, *layers: Tensor) -> Tensor:
+    def forward(ctx: Any, rays: Tensor, encode: bool, factors: Factors | None, *layers: Tensor) -> Tensor:
         (R, m), H, (n, _) = rays.shape, len(layers[1]), layers[6].shape
         e, (h1, h2, z) = rays.new_empty(R, 2 * m if encode else m), (rays.new_empty(R, H) for _ in range(3))
         sizes = {"R": R, "H": H, "M": m, "ENCODE": int(encode)}
@@ -39,7 +42,7 @@ class _MLP(torch.autograd.Function):
         else:
             theta = torch.addmm(layers[7], z, layers[6].T)
         ctx.save_for_backward(e, h1, h2, z)
-        ctx.layers, ctx.handing_over = layers, handing_over()
+        ctx.layers, ctx.factors = layers, factors
         return theta
 
     @staticmethod
@@ -56,8 +59,8 @@ class _MLP(torch.autograd.Function):
             partial, layers[2], layers[4], h1, h2, *slopes, BACK_BLOCKS, BACK_FEATURES=1, R=R, H=H,
         )  # fmt: skip
         pairs = [(slopes[2], e), (slopes[1], h1), (slopes[0], h2), (g, z)]
-        if ctx.handing_over:
+        if ctx.factors is not None:
             for index, (slope, x) in enumerate(pairs):
-                hand_over(layers[2 * index], layers[2 * index + 1], slope, x)
-            return None, None, *(None for _ in layers)
-        return None, None, *(gradient for slope, x in pairs for gradient in (slope.T @ x, slope.sum(0)))
+                ctx.factors.put(Layer(layers[2 * index], layers[2 * index + 1], slope, x))
+            return None, None, None, *(None for _ in layers)
+        return None, None, None, *(gradient for slope, x in pairs for gradient in (slope.T @ x, slope.sum(0)))

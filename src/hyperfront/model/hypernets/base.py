@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from hyperfront.kernels.factors import Factors
+
 
 class Hypernet(nn.Module, ABC):
     """Abstract base; subclasses are final."""
@@ -19,6 +21,13 @@ class Hypernet(nn.Module, ABC):
     @abstractmethod
     def forward(self, rays: Tensor) -> Tensor:
         """``rays [R, m] -> theta [R, n]``."""
+
+    def factored(self, rays: Tensor, factors: Factors | None) -> Tensor:
+        """The same theta; its backward pass may leave gradients of linear layers in ``factors`` instead of ``.grad``.
+
+        See :mod:`hyperfront.kernels.factors`. This version writes every ``.grad``.
+        """
+        return self(rays)
 
     @abstractmethod
     def options(self) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from hyperfront.errors import HyperfrontError
 from hyperfront.kernels import on_gpu
+from hyperfront.kernels.factors import Factors
 from hyperfront.model.hypernets.base import Hypernet
 from hyperfront.model.hypernets.inner import inner_products
 from hyperfront.preferences import das_dennis
@@ -101,13 +102,16 @@ class MLPHypernet(Hypernet):
         return [rays, h1, h2, self.third(h2)]
 
     def forward(self, rays: Tensor) -> Tensor:
+        return self.factored(rays, None)
+
+    def factored(self, rays: Tensor, factors: Factors | None) -> Tensor:
         layers = (self.first, self.second, self.third, self.heads)
         tensors = tuple(tensor for layer in layers for tensor in (layer.weight, layer.bias))
         if on_gpu(rays, *tensors):
             from hyperfront.kernels.gpu.hypernet import fits, mlp_on_gpu  # needs CUDA
 
             if fits(rays, tensors):
-                return mlp_on_gpu(rays, self.initialization == "residual", *tensors)
+                return mlp_on_gpu(rays, self.initialization == "residual", factors, *tensors)
         return self.heads(self._activations(rays)[-1])
 
     @torch.no_grad()

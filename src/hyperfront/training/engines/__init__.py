@@ -29,8 +29,8 @@ class Engine(Protocol):
 
     name: str
 
-    def run(self, epoch: int, goes_on: Callable[[], bool]) -> None:
-        """Train for (the rest of) one epoch, or until ``goes_on``, asked after every step, says no."""
+    def run(self, epoch: int, keeps_going: Callable[[], bool]) -> None:
+        """Train for (the rest of) one epoch, or until ``keeps_going``, asked after every step, says no."""
         ...
 
 

@@ -20,15 +20,16 @@ class Eager:
     def __init__(self, epochs: Epochs):
         self.epochs, self.state = epochs, epochs.state
 
-    def run(self, epoch: int, goes_on: Callable[[], bool]) -> None:
-        """Train for (the rest of) one epoch, or until ``goes_on``, asked after every step, says no."""
+    def run(self, epoch: int, keeps_going: Callable[[], bool]) -> None:
+        """Train for (the rest of) one epoch, or until ``keeps_going``, asked after every step, says no."""
         state, position, model = self.state, self.state.position, self.epochs.model
         every = 1 if model.device.type == "cpu" else 50  # looking at a loss stops a GPU
         kinds = torch.arange(len(Status), device=model.device, dtype=torch.uint8)
         sums, statuses = (tensor.to(model.device) for tensor in (position.sums, position.statuses))
         model.train()
         for rays, batch in self.epochs.steps(epoch, position.step):
-            result = state.gradients(rays, batch)
+            state.optimizer.zero_grad(set_to_none=True)
+            result = state.step(rays, batch, getattr(state.optimizer, "factors", None))
             if position.step % every == 0 and (result.status == Status.INVALID).any():
                 where = f"at epoch {epoch + 1}, step {position.step + 1}"
                 check_losses(result.losses, model.objectives, state.step.solver, where=where)
@@ -41,6 +42,6 @@ class Eager:
             sums = sums + result.losses.double().mean(0)
             statuses = statuses + (result.status[:, None] == kinds).sum(0)
             position.step += 1
-            if not goes_on():
+            if not keeps_going():
                 break
         position.sums, position.statuses = sums.cpu(), statuses.cpu()

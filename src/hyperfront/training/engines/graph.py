@@ -72,8 +72,8 @@ class Graph:
 
     # ---- an epoch --------------------------------------------------------------------------------------------
 
-    def run(self, epoch: int, goes_on: Callable[[], bool]) -> None:
-        """Train for (the rest of) one epoch, or until ``goes_on``, asked once for every step of a graph, says no."""
+    def run(self, epoch: int, keeps_going: Callable[[], bool]) -> None:
+        """Train for (the rest of) one epoch, or until ``keeps_going``, asked once for every step, says no."""
         position = self.state.position
         first = position.step
         before = copy.deepcopy(self.state.schedule.state_dict()), self._lr()
@@ -90,7 +90,7 @@ class Graph:
                 graph, count = self.many, MANY
             graph.replay()
             position.step += count
-            if sum(goes_on() for _ in range(count)) < count:
+            if sum(keeps_going() for _ in range(count)) < count:
                 break
         if position.step < self.epochs.length:  # the schedule was asked for the whole epoch
             self.state.schedule.load_state_dict(before[0])
@@ -141,7 +141,8 @@ class Graph:
         """Train on what lies at one place and gather for the next step at the other."""
         here = torch.cuda.current_stream()
         start = here.record_event()
-        result = self.state.gradients(*self.staged[place])
+        self.optimizer.zero_grad(set_to_none=True)
+        result = self.state.step(*self.staged[place], getattr(self.optimizer, "factors", None))
         beside.wait_event(start)  # told of after the step, so that the GPU takes that up first
         with torch.cuda.stream(beside):
             self._stage(1 - place, self._gather(1))

@@ -1,0 +1,109 @@
+"""All that a run is made of, checked before its first step."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from hyperfront.errors import CheckpointError, ProblemError
+from hyperfront.front import Front, alignment
+from hyperfront.model import ParetoModel
+from hyperfront.preferences import Preferences
+from hyperfront.problem import Problem
+from hyperfront.problem.sources import LoaderSource
+from hyperfront.solvers import Solver
+from hyperfront.storage.provenance import describe, refuse_difference, units
+from hyperfront.training.callbacks import Callback
+from hyperfront.training.runs import RunFolder
+from hyperfront.training.settings import Settings
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """The arguments of :func:`hyperfront.fit`, with their defaults filled in."""
+
+    model: ParetoModel
+    problem: Problem
+    settings: Settings
+    solver: Solver
+    preferences: Preferences
+    rays: Tensor
+    """Validation rays ``[R, m]``."""
+    align: bool
+    criterion: Callable[[Front], float] | None
+    folder: RunFolder | None
+    callbacks: Sequence[Callback]
+
+    @property
+    def validates(self) -> bool:
+        """Whether there is a split to validate on."""
+        return "val" in self.problem.sources
+
+    @property
+    def selects(self) -> bool:
+        """Whether there are validation data to select weights on."""
+        return self.problem.has_data and self.validates
+
+    def check(self) -> None:
+        """Raise an error for parts that do not fit together, and warn where nothing can be selected."""
+        self.problem.check_model(self.model)
+        if self.problem.train.source.steps(self.settings.batch_size) < 1:
+            raise ProblemError("the training data gives no full batch", fix="lower the batch size")
+        measurable = self.problem.reference is not None or self.criterion is not None
+        if self.settings.patience is not None and not self.selects:
+            raise ProblemError("patience waits for a better front on validation data, and there are none")
+        if self.settings.patience is not None and not measurable:
+            raise ProblemError(
+                "patience waits for a better hypervolume, which needs a reference point",
+                fix="supervised(..., reference=(...)), a number above the losses you would accept for each objective",
+            )
+        if self.selects and not measurable:
+            warnings.warn("without a reference point there is no hypervolume: the last weights are kept", stacklevel=4)
+        if self.align:
+            alignment.check_convention(self.solver.convention)
+            self.problem.split("val")
+
+    def record(self) -> dict[str, Any]:
+        """What a checkpoint says about the training of its model."""
+        return {
+            **describe(self.problem.identity or {}),
+            "solver": type(self.solver).__name__,
+            "convention": self.solver.convention,
+            "units": units(self.problem),
+            "seed": self.settings.seed,
+        }
+
+    def config(self) -> dict[str, Any]:
+        """The resolved configuration, as ``config.json`` holds it."""
+        source = self.problem.train.source
+        return {
+            **self.model.document(),
+            **{key: value for key, value in describe(self.settings).items() if key != "name"},
+            "solver": describe(self.solver),
+            "preferences": describe(self.preferences),
+            "align": self.align,
+            "reference": describe(self.problem.reference),
+            "steps_per_epoch": source.steps(self.settings.batch_size),
+            **({"batch_size": source.batch_size} if isinstance(source, LoaderSource) else {}),
+            "validation_rays": describe(self.rays),
+            **({} if self.criterion is None else {"criterion": describe(self.criterion)}),
+        }
+
+    def check_folder(self, resume: bool) -> None:
+        """Raise an error if the folder holds a run, unless it is to be resumed with the same configuration."""
+        if self.folder is None or not self.folder.config.exists():
+            return
+        if not resume:
+            raise CheckpointError(
+                "the folder already holds a run", got=self.folder.path, fix="resume=True, or another folder for out="
+            )
+        refuse_difference(
+            self.folder.read_config(),
+            self.config(),
+            what="the run in this folder has another configuration",
+            fix="resume with the same settings, or start a new run in another folder",
+        )
