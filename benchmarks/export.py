@@ -26,7 +26,7 @@ import hyperfront as hf
 from hyperfront import export, indicators
 from hyperfront.export import agreement, formats
 from hyperfront.problem.registry import build, recipe
-from hyperfront.storage.batches import map_tensors, tensors
+from hyperfront.storage.nests import map_tensors, tensors
 from hyperfront.training.runs import RunFolder, recorded_problem
 
 # target: problem, preset, and what is changed to make it short

@@ -12,7 +12,7 @@ import hyperfront as hf
 from hyperfront.errors import HyperfrontError, TargetError
 from hyperfront.model.assemblies import Film, LowRank
 from hyperfront.model.target import Target
-from hyperfront.storage.batches import map_tensors, tensors
+from hyperfront.storage.nests import map_tensors, tensors
 from hyperfront.training.step import Step
 from tests.modules import CASES, Adapted, ConvNet, TiedTransformer, TwoInputs, ViT, mlp
 

@@ -16,7 +16,8 @@ import hyperfront as hf
 from hyperfront.errors import ProblemError
 from hyperfront.problem.losses import Gathered, Mean, SetLoss, as_measure
 from hyperfront.problem.sources import LoaderSource, NoData, TensorSource, as_source, as_sources, looking
-from hyperfront.storage.batches import arguments, map_tensors, row_range, rows, split, take, tensors
+from hyperfront.storage.batches import arguments, row_range, rows, split, take
+from hyperfront.storage.nests import map_tensors, tensors
 
 random_inputs = settings(max_examples=60, deadline=None, derandomize=True)
 CPU = torch.device("cpu")
@@ -348,7 +349,7 @@ def test_texts_are_not_silently_kept_whole_when_a_batch_is_split_among_rays():
 
 
 def test_nests_of_different_lengths_are_not_cut_to_the_shorter():
-    with pytest.raises(ValueError, match="argument 2 is shorter"):
+    with pytest.raises(ValueError, match="arity"):
         map_tensors(torch.add, (torch.zeros(1), torch.zeros(1)), (torch.zeros(1),))
 
 

@@ -16,7 +16,7 @@ from torch import nn
 
 from hyperfront.errors import CheckpointError
 from hyperfront.storage import checkpoint, files, trees
-from hyperfront.storage.batches import tensors
+from hyperfront.storage.nests import tensors
 
 random_inputs = settings(
     max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -20,7 +20,7 @@ from hyperfront.problem.registry import build
 from hyperfront.problem.sources import TensorSource
 from hyperfront.solvers import NormalizeByStart
 from hyperfront.solvers.epo import program
-from hyperfront.storage.batches import tensors
+from hyperfront.storage.nests import tensors
 from hyperfront.training.adam import Adam
 from hyperfront.zoo import toys
 from hyperfront.zoo.lenet import LeNet

@@ -22,7 +22,7 @@ from hyperfront.apps.cli import main
 from hyperfront.export.agreement import compare
 from hyperfront.export.int8 import Int8Linear
 from hyperfront.problem.registry import build
-from hyperfront.storage.batches import map_tensors, tensors
+from hyperfront.storage.nests import map_tensors, tensors
 from hyperfront.zoo.enet import ENet
 from hyperfront.zoo.fairness import TabularNet
 from hyperfront.zoo.lenet import LeNet

@@ -19,7 +19,7 @@ from hyperfront.model.hypernets import inner, mlp
 from hyperfront.solvers import EPO, LS, PMTL, Status
 from hyperfront.solvers import epo as epo_module
 from hyperfront.solvers import pmtl as pmtl_module
-from hyperfront.solvers.linalg import linprog
+from hyperfront.solvers.linalg import linprog, minnorm
 from hyperfront.training import adam as adam_module
 from hyperfront.training.step import Step
 from tests.cuda_emulator import emulated, needs_compiler  # noqa: F401 (a fixture)
@@ -27,6 +27,9 @@ from tests.gpu import DEVICE, exact_products
 from tests.test_solvers import KINDS, floored, instances, judge
 
 pytest.importorskip("triton")
+
+import triton
+from triton import language as tl
 
 from hyperfront.kernels.gpu import conv, hypernet, normalized
 from hyperfront.kernels.gpu import epo as epo_program
@@ -588,6 +591,36 @@ def test_the_program_has_the_tolerances_of_the_solver(name):
 @pytest.mark.parametrize("name", ["VIOLATED", "ACCEPTED", "PIVOT", "SLACK", "INFEASIBLE"])
 def test_the_program_has_the_tolerances_of_the_linear_programs(name):
     assert getattr(epo_program, name).value == getattr(linprog, name)
+
+
+@pytest.mark.parametrize(("program", "solver"), [("RIDGE", "RIDGE"), ("MISSED", "ROUNDING")])
+def test_the_program_has_the_tolerances_of_min_norm(program, solver):
+    assert getattr(epo_program, program).value == getattr(minnorm, solver)
+
+
+@triton.jit
+def _only_min_norm(gram, weights, m: tl.constexpr, KB: tl.constexpr, NB: tl.constexpr):
+    k, i = tl.arange(0, KB), tl.arange(0, NB)
+    c = tl.load(gram + k[:, None] * m + i[None, :], (k < m)[:, None] & (i < m)[None, :], 0.0)
+    tl.store(weights + i, epo_program._min_norm(c, k, i, m, LIMIT=32 * m), i < m)
+
+
+@pytest.mark.parametrize("kind", ["few", "many", "parallel", "unequal", "zero"])
+@pytest.mark.parametrize("m", [3, 5, 7])
+def test_the_program_falls_back_to_the_exact_min_norm_weights(m: int, kind: str) -> None:
+    for _ in range(10):
+        grads = normal(m, 2 if kind == "few" else 40).double()
+        if kind == "parallel":
+            grads[1] = 2 * grads[0]
+        grads *= torch.logspace(-3, 3, m, dtype=torch.float64, device=DEVICE)[:, None] if kind == "unequal" else 1
+        grads *= 0 if kind == "zero" else 1
+        gram, weights = grads @ grads.T, torch.empty(m, dtype=torch.float64, device=DEVICE)
+        _only_min_norm[(1,)](gram, weights, m=m, KB=triton.next_power_of_2(m + 1), NB=triton.next_power_of_2(2 * m + 3))
+        assert (weights >= 0).all() and weights.sum().item() == pytest.approx(1)
+        exact = minnorm.min_norm(gram[None].cpu())[0]
+        shortest = (exact @ grads.cpu()).norm()
+        longest = grads.norm(dim=1).max().item()
+        assert ((weights @ grads).norm().cpu() - shortest).abs().item() <= 1e-7 * (longest + 1e-300)
 
 
 @pytest.mark.parametrize("name", ["RELAXED", "MIN_NORM", "FLOORED", "INVALID"])

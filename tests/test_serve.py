@@ -19,7 +19,7 @@ from hyperfront.apps.serve.predictor import Query
 from hyperfront.apps.serve.service import serve_model
 from hyperfront.apps.serve.tensors import TensorSpec
 from hyperfront.problem.registry import build
-from hyperfront.storage.batches import tensors
+from hyperfront.storage.nests import tensors
 from tests.modules import CASES
 from tests.serving import Client, lenet_service, serving
 

@@ -12,7 +12,8 @@ from torch.func import functional_call
 import hyperfront as hf
 from hyperfront.errors import TargetError
 from hyperfront.model.assemblies import Replace
-from hyperfront.storage.batches import map_tensors, row_range, tensors
+from hyperfront.storage.batches import row_range
+from hyperfront.storage.nests import map_tensors, tensors
 from tests.modules import CASES, ConvNet, TiedTransformer, TwoInputs, mlp
 
 RAYS = torch.tensor([[0.5, 0.5], [0.9, 0.1], [0.23, 0.77]])

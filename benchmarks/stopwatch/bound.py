@@ -19,7 +19,7 @@ from typing import NamedTuple
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from hyperfront.storage.batches import tensors
+from hyperfront.storage.nests import tensors
 from stopwatch.cases import Case
 from stopwatch.device import Rates
 

@@ -25,7 +25,7 @@ from hyperfront.problem import Problem, Truth
 from hyperfront.problem.registry import problems
 from hyperfront.problem.sources import TensorSource
 from hyperfront.storage import files, locks
-from hyperfront.storage.batches import tensors
+from hyperfront.storage.nests import tensors
 from hyperfront.storage.provenance import refuse_difference
 
 Notify = Callable[[str, int, Result | None], None]

@@ -14,7 +14,7 @@ from hyperfront.errors import HyperfrontError
 from hyperfront.export.graph import RAY, Graph
 from hyperfront.export.tracing import quiet
 from hyperfront.preferences import Dirichlet
-from hyperfront.storage.batches import tensors
+from hyperfront.storage.nests import tensors
 
 BAR = 1e-5
 Runner = Callable[[dict[str, Tensor]], list[Tensor]]

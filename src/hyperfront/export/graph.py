@@ -21,16 +21,8 @@ from hyperfront.errors import HyperfrontError
 from hyperfront.export.tracing import quiet, reason
 from hyperfront.model import ParetoModel
 from hyperfront.problem import Problem
-from hyperfront.storage.batches import (
-    Batch,
-    argument_names,
-    arguments,
-    map_tensors,
-    named,
-    named_outputs,
-    rows,
-    tensors,
-)
+from hyperfront.storage.batches import Batch, argument_names, arguments, named_outputs, rows
+from hyperfront.storage.nests import map_tensors, named, tensors
 
 RAY = "ray"
 ROWS = 4  # of an example

@@ -18,7 +18,7 @@ import torch
 
 from hyperfront import indicators
 from hyperfront.errors import HyperfrontError
-from hyperfront.front import evaluate
+from hyperfront.front.evaluate import evaluate
 from hyperfront.model import ParetoModel
 from hyperfront.preferences import das_dennis
 from hyperfront.problem import Split

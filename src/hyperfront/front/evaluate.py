@@ -14,7 +14,7 @@ from hyperfront.front.front import Front
 from hyperfront.model import ParetoModel
 from hyperfront.problem import Problem, Split
 from hyperfront.problem.losses import Measure
-from hyperfront.storage.batches import map_tensors
+from hyperfront.storage.nests import map_tensors
 
 
 def evaluate(

@@ -17,7 +17,8 @@ from hyperfront.model.roles import Role
 from hyperfront.model.target import Target
 from hyperfront.preferences import interpolation, validate
 from hyperfront.storage import checkpoint
-from hyperfront.storage.batches import Batch, map_tensors, rows, split, to_device
+from hyperfront.storage.batches import Batch, rows, split, to_device
+from hyperfront.storage.nests import map_tensors
 
 SMALLEST = 1e-4
 """Entries of rays below this are aligned as if they were as large."""

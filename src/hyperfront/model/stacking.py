@@ -14,7 +14,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from hyperfront.errors import TargetError
 from hyperfront.kernels.layers import ConvReluPool
-from hyperfront.storage.batches import tensors
+from hyperfront.storage.nests import map_leaves, tensors
 
 # Modules that vmap makes slower on a CPU (convolution, pooling: measured 2.5 times) or cannot batch (recurrence, fused
 # attention). Everything else, above all linear layers, gains from it.
@@ -114,15 +114,13 @@ def _set_random_state(device: torch.device, state: list[Tensor]) -> None:
 
 def stack(results: list[Any]) -> Any:
     """What the rays returned, with a new first dimension; things that are not tensors must be the same for all."""
-    first = results[0]
+    return map_leaves(_stack_leaves, *results)
+
+
+def _stack_leaves(first: Any, *others: Any) -> Any:
     if isinstance(first, Tensor):
-        return first.unsqueeze(0) if len(results) == 1 else torch.stack(results)  # one ray: a view
-    if isinstance(first, dict):
-        return {key: stack([result[key] for result in results]) for key in first}
-    if isinstance(first, tuple | list):
-        parts = [stack(list(items)) for items in zip(*results, strict=True)]
-        return type(first)(*parts) if hasattr(first, "_fields") else type(first)(parts)
-    if first is None or (isinstance(first, bool | int | float | str) and all(result == first for result in results)):
+        return torch.stack([first, *others]) if others else first.unsqueeze(0)  # one ray: a view
+    if first is None or (isinstance(first, bool | int | float | str) and all(other == first for other in others)):
         return first
     raise TargetError(
         "the outputs of several rays cannot be stacked",

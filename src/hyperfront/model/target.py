@@ -30,7 +30,8 @@ from hyperfront.model.assemblies import Assembly, Replace
 from hyperfront.model.roles import Generate, Rest, matching, table
 from hyperfront.model.stacking import Stacking, side_by_side, stack
 from hyperfront.preferences import das_dennis, interpolation, nearest
-from hyperfront.storage.batches import Batch, arguments, map_tensors
+from hyperfront.storage.batches import Batch, arguments
+from hyperfront.storage.nests import map_tensors
 
 
 class Target(nn.Module):

@@ -63,6 +63,7 @@ def uniform() -> Dirichlet:
 class FixedRays:
     """Rays drawn with replacement from a fixed set, such as a grid (Appendix B.2 trains on a Das-Dennis grid).
 
+    >>> from hyperfront.preferences import das_dennis
     >>> FixedRays.of(das_dennis(2, 2)).sample(1, 2, torch.Generator().manual_seed(0)).shape
     torch.Size([1, 2])
     """
@@ -86,6 +87,7 @@ class InTurn:
     """The rays of a fixed set one after the other, again and again: with as many rays per step, all of them in every
     step. Nothing is drawn, so that the order of the data does not depend on how many rays there are.
 
+    >>> from hyperfront.preferences import das_dennis
     >>> InTurn.of(das_dennis(2, 1)).sample(3, 2, torch.Generator())
     tensor([[1., 0.],
             [0., 1.],

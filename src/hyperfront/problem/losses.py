@@ -22,7 +22,8 @@ import torch
 from torch import Tensor
 
 from hyperfront.errors import LossError
-from hyperfront.storage.batches import Batch, map_tensors, rows, tensors
+from hyperfront.storage.batches import Batch, rows
+from hyperfront.storage.nests import map_leaves, map_tensors, tensors
 
 
 class Measure(ABC):
@@ -79,7 +80,7 @@ class SetLoss(Measure):
     value_of: Callable[[Any], Tensor]
 
     def statistics(self, output: Any, batch: Batch) -> Any:
-        return _summands(self.statistics_of(output, batch))
+        return map_leaves(_summand, self.statistics_of(output, batch))
 
     def value(self, statistics: Any) -> Tensor:
         return self.value_of(statistics)
@@ -97,38 +98,32 @@ class Gathered(Measure):
         return output, batch
 
     def merge(self, first: Any, second: Any) -> Any:
-        return _joined(first, second)
+        return map_leaves(_joined, first, second, is_leaf=_is_list_of_rows)
 
     def value(self, statistics: Any) -> Tensor:
         return self.function(*statistics)
 
 
-def _summands(nest: Any) -> Any:
-    """The nest with its numbers as tensors, so that all of it adds up."""
-    if isinstance(nest, dict):
-        return {key: _summands(value) for key, value in nest.items()}
-    if isinstance(nest, tuple | list):
-        parts = [_summands(value) for value in nest]
-        return type(nest)(*parts) if hasattr(nest, "_fields") else type(nest)(parts)
-    if isinstance(nest, bool | int | float):
-        return torch.tensor(float(nest), dtype=torch.float64)
-    if not isinstance(nest, Tensor):
+def _summand(leaf: Any) -> Tensor:
+    """A number or tensor of the statistics, as a tensor, so that all of them add up."""
+    if isinstance(leaf, bool | int | float):
+        return torch.tensor(float(leaf), dtype=torch.float64)
+    if not isinstance(leaf, Tensor):
         raise LossError(
-            "the statistics of a SetLoss must add up", got=type(nest).__name__, expected="tensors or numbers"
+            "the statistics of a SetLoss must add up", got=type(leaf).__name__, expected="tensors or numbers"
         )
-    return nest
+    return leaf
 
 
 def _joined(first: Any, second: Any) -> Any:
-    """Two nests with the rows of the second after those of the first; lists without tensors hold rows themselves."""
+    """The rows of two leaves, the second after the first; a list without tensors holds rows itself."""
     if isinstance(first, Tensor):
         return torch.cat([first, second]) if first.ndim else first
-    if isinstance(first, dict):
-        return {key: _joined(first[key], second[key]) for key in first}
-    if isinstance(first, tuple | list) and tensors(first):
-        parts = [_joined(a, b) for a, b in zip(first, second, strict=True)]
-        return type(first)(*parts) if hasattr(first, "_fields") else type(first)(parts)
     return first + second if isinstance(first, list) else first
+
+
+def _is_list_of_rows(nest: Any) -> bool:
+    return isinstance(nest, list) and not tensors(nest)
 
 
 def as_measure(measure: Measure | Callable[[Any, Batch], Tensor]) -> Measure:

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from hyperfront.errors import ProblemError
-from hyperfront.storage.batches import Batch, refuse_lists, row_range, rows, take, tensors, to_device
+from hyperfront.storage.batches import Batch, refuse_lists, row_range, rows, take, to_device
+from hyperfront.storage.nests import tensors
 
 
 class Source(Protocol):

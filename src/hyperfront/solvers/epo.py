@@ -39,6 +39,7 @@ from hyperfront.solvers.linalg.minnorm import min_norm
 
 RAY_FLOOR = 1e-6  # a ray's 0 has no logarithm: entries are lifted to this, and the ray renormalized
 LOSS_FLOOR = 1e-30  # likewise for losses; a training step that knows their usual size can lift them sooner
+FEW = 8  # rays for which plain numbers are faster than tensors (benchmarks/epo_forms.py)
 TIE = 1e-12  # ln u_j this close to the largest is the largest: which of equal products rounds up must not matter
 ROUNDING = 1e-14  # a sum this small beside the sum of its terms' sizes is zero
 
@@ -49,8 +50,13 @@ class EPO(Solver):
 
     ``space`` says which gradients the Gram matrix should be of: ``"weights"``, Algorithm 1 of the paper, or
     ``"hypernetwork"``, its code. ``tolerance`` is the ``mu`` above which the losses are balanced rather than all
-    lowered. For two objectives the program has a closed form without any read from the device, so that a step can be
-    captured in a CUDA graph; beyond, it is solved by :mod:`hyperfront.solvers.linalg.linprog`.
+    lowered.
+
+    The same weights come out of four pieces of code, each the fastest somewhere (``benchmarks/epo_forms.py``): plain
+    numbers for a few rays on a CPU; for more rays the closed form of two objectives, and the batched program of
+    :mod:`hyperfront.solvers.linalg.linprog` beyond; one Triton program for each ray on a GPU. All fall back alike: the
+    restriction of (5) is dropped where it is infeasible, and where rounding spoils even that, the weights are the exact
+    min-norm weights.
 
     >>> losses, rays, gram = torch.tensor([[2.0, 1.0]]), torch.tensor([[0.5, 0.5]]), torch.eye(2)[None]
     >>> weights, status = EPO()(losses, rays, gram)  # no conflict: all on the worse of r_j l_j
@@ -67,10 +73,11 @@ class EPO(Solver):
 
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
         gram, losses = check_gram(self, losses, rays, gram), losses.detach()
-        if len(losses) == 1 and losses.shape[1] > 2 and losses.device.type == "cpu":
-            found = one_ray(losses[0].tolist(), rays[0].tolist(), gram[0].tolist(), self.tolerance)
-            if found is not None:
-                return losses.new_tensor([found]), torch.zeros(1, dtype=torch.uint8)
+        if len(losses) <= FEW and losses.device.type == "cpu":
+            each = zip(losses.tolist(), rays.tolist(), gram.tolist())
+            found = [one_ray(*numbers, self.tolerance) for numbers in each]
+            if all(alpha is not None for alpha in found):
+                return losses.new_tensor(found), torch.zeros(len(found), dtype=torch.uint8)
         least = losses.amin(-1)
         # 0 times anything that is not finite is NaN, and NaN >= 0 is false
         valid = least + 0 * (losses.sum(-1) + gram.sum((-1, -2))) >= 0

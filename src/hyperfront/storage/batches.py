@@ -3,38 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from hyperfront.errors import ProblemError
+from hyperfront.storage.nests import map_tensors, named, tensors
 
 Batch = Any
-
-
-def map_tensors(function: Callable[..., Any], batch: Batch, *others: Batch) -> Batch:
-    """``function`` applied to every tensor (and to those in the same place of ``others``); the rest stays as it is.
-
-    >>> map_tensors(len, {"x": torch.zeros(3, 2), "name": "a"})
-    {'x': 3, 'name': 'a'}
-    """
-    if isinstance(batch, Tensor):
-        return function(batch, *others)
-    if isinstance(batch, dict):
-        return {key: map_tensors(function, batch[key], *(other[key] for other in others)) for key in batch}
-    if isinstance(batch, tuple | list):
-        parts = [map_tensors(function, *items) for items in zip(batch, *others, strict=True)]
-        return type(batch)(*parts) if hasattr(batch, "_fields") else type(batch)(parts)
-    return batch
-
-
-def tensors(batch: Batch) -> list[Tensor]:
-    """All tensors of the nest, in order."""
-    found: list[Tensor] = []
-    map_tensors(found.append, batch)
-    return found
 
 
 def rows(batch: Batch) -> int:
@@ -99,20 +76,6 @@ def to_device(batch: Batch, device: torch.device) -> Batch:
     """The batch there. Nothing waits for copies to a GPU; what comes back from one is complete when it is read."""
     at_once = torch.device(device).type == "cuda"
     return map_tensors(lambda tensor: tensor.to(device, non_blocking=at_once), batch)
-
-
-def named(nest: Any, name: str) -> list[tuple[str, Tensor]]:
-    """The tensors of a nest, in order, with names made of where they are.
-
-    >>> [name for name, _ in named((torch.zeros(1), {"mask": torch.zeros(1)}), "x")]
-    ['x_0', 'x_1_mask']
-    """
-    if isinstance(nest, Tensor):
-        return [(name, nest)]
-    if not isinstance(nest, dict | tuple | list):
-        return []
-    items = nest.items() if isinstance(nest, dict) else zip(getattr(nest, "_fields", range(len(nest))), nest)
-    return [pair for key, value in items for pair in named(value, f"{name}_{key}" if name else str(key))]
 
 
 def named_outputs(output: Any) -> list[tuple[str, Tensor]]:

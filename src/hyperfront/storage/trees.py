@@ -12,6 +12,7 @@ from hyperfront.errors import CheckpointError
 def pack(state: Any, prefix: str, tensors: dict[str, Tensor]) -> Any:
     """``state`` as JSON, with its tensors moved into the table under names that begin with ``prefix``.
 
+    >>> import torch
     >>> table = {}
     >>> pack({0: {"step": torch.ones(1)}, "lr": [0.1]}, "opt", table)
     {'dict': [[0, {'dict': [['step', {'tensor': 'opt.0.step'}]]}], ['lr', [0.1]]]}

@@ -26,7 +26,7 @@ from hyperfront.model.hypernets import inner_products
 from hyperfront.model.target import Network
 from hyperfront.problem import Problem, scalar
 from hyperfront.solvers import Solver, Status
-from hyperfront.storage import batches
+from hyperfront.storage import batches, nests
 from hyperfront.storage.batches import Batch
 
 FLOOR = 1e-8
@@ -261,7 +261,7 @@ def _blind(
             for theta in (leaf, leaf + 0.1 * torch.linspace(-1, 1, leaf.shape[1], device=leaf.device).cos())
         )
         return dict(zip(problem.objectives, (before == after).all(0).tolist()))
-    part = batches.map_tensors(lambda t: t[0], batch) if split else batch
+    part = nests.map_tensors(lambda t: t[0], batch) if split else batch
     output = model.target.network(leaf[0])(problem.inputs(part))
     for name, score in problem.scores.items():
         scalar(name, score(output, part))  # better an error now than after the first epoch

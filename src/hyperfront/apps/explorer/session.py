@@ -25,7 +25,8 @@ from hyperfront.front import Front, evaluate
 from hyperfront.model import ParetoModel
 from hyperfront.preferences import das_dennis
 from hyperfront.problem import Problem
-from hyperfront.storage.batches import Batch, map_tensors
+from hyperfront.storage.batches import Batch
+from hyperfront.storage.nests import map_tensors
 from hyperfront.training.runs import RunFolder
 
 PATIENCE = 4.0

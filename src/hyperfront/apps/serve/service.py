@@ -19,7 +19,8 @@ from hyperfront.errors import HyperfrontError
 from hyperfront.front import Front, evaluate
 from hyperfront.model import ParetoModel
 from hyperfront.problem import Problem
-from hyperfront.storage.batches import named_outputs, tensors
+from hyperfront.storage.batches import named_outputs
+from hyperfront.storage.nests import tensors
 from hyperfront.training.runs import RunFolder, import_factory, load, recorded_problem
 
 RAY = "ray"

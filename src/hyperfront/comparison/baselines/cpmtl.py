@@ -33,7 +33,8 @@ from hyperfront.model import ParetoModel
 from hyperfront.model.hypernets import inner_products
 from hyperfront.problem import Problem
 from hyperfront.solvers.linalg.minnorm import min_norm
-from hyperfront.storage.batches import Batch, map_tensors, tensors
+from hyperfront.storage.batches import Batch
+from hyperfront.storage.nests import map_tensors, tensors
 
 
 @dataclass(frozen=True)

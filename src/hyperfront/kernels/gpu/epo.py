@@ -1,8 +1,9 @@
 """EPO's weights on a GPU: one Triton program for each ray, nothing read back, so that a step can be captured.
 
 Two objectives have the closed form of :func:`hyperfront.solvers.epo.two_objectives`. Beyond, a program holds the table
-of :mod:`hyperfront.solvers.linalg.linprog` in registers and makes the same dual pivots; a restriction that leaves
-nothing feasible is dropped, and if rounding spoils even that, Frank-Wolfe steps approach the min-norm weights.
+of :mod:`hyperfront.solvers.linalg.linprog` in registers and makes the same dual pivots. The fallbacks are those of the
+CPU: a restriction that leaves nothing feasible is dropped, and if rounding spoils even that, the weights are the exact
+min-norm weights.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ SLACK = tl.constexpr(1e-11)
 INFEASIBLE = tl.constexpr(1e-6)
 TINY = tl.constexpr(1e-300)
 HUGE = tl.constexpr(1e300)
+RIDGE = tl.constexpr(1e-14)
+MISSED = tl.constexpr(1e-11)
 RELAXED = tl.constexpr(1)
 MIN_NORM = tl.constexpr(2)
 FLOORED = tl.constexpr(3)
@@ -138,6 +141,47 @@ def _program(losses, rays, gram, floor, table, status, tolerance, m: tl.constexp
 
 
 @triton.jit
+def _min_norm(c, k, i, m: tl.constexpr, LIMIT: tl.constexpr):
+    """The exact min-norm weights from the Gram matrix ``c``, rows ``k`` and columns ``i``, as numbers along ``i``.
+
+    In the words of :func:`hyperfront.solvers.linalg.minnorm.active_set`: ``K x - 1 = w`` with ``x, w >= 0`` and
+    ``x^T w = 0``. Murty (1974) exchanges the first ``x_j`` and ``w_j`` that is negative, which ends for every positive
+    definite ``K``. The table holds what is not exchanged as rows, and its constants in column ``m``.
+    """
+    inside, diagonal = (k < m)[:, None] & (i < m)[None, :], k[:, None] == i[None, :]
+    squares = tl.sum(tl.where(diagonal, c, 0.0), 1)
+    least = tl.min(tl.where(k < m, squares, HUGE), 0)
+    shortest = tl.argmin(tl.where(k < m, squares, HUGE), 0)
+    unit = tl.where(least > 0, least, tl.max(squares, 0))
+    unit = tl.where(unit > 0, unit, 1.0)
+    t = tl.where(inside, c / unit + 1 + tl.where(diagonal, RIDGE * c / unit, 0.0), 0.0)
+    t = tl.where((i == m)[None, :] & (k < m)[:, None], -1.0, t)
+    slack = MISSED * (1 + tl.sqrt(tl.where(squares > 0, squares / unit, 0.0)))
+    exchanged = k < 0
+    count = 0
+    while count < LIMIT:
+        constants = tl.sum(tl.where((i == m)[None, :], t, 0.0), 1)
+        first = tl.min(tl.where((k < m) & (constants < -slack), k, m), 0)
+        done = first == m
+        row = tl.sum(tl.where((k == first)[:, None], t, 0.0), 0)
+        column = tl.sum(tl.where((i == first)[None, :], t, 0.0), 1)
+        pivot = tl.sum(tl.where(i == first, row, 0.0), 0)
+        pivot = tl.where(pivot > 0, pivot, 1.0)
+        here, there = (k == first)[:, None], (i == first)[None, :]
+        changed = t - column[:, None] * row[None, :] / pivot
+        changed = tl.where(here, -row[None, :] / pivot, tl.where(there, column[:, None] / pivot, changed))
+        changed = tl.where(here & there, 1 / pivot, changed)
+        t = tl.where(done, t, changed)
+        exchanged = exchanged != ((k == first) & (done == 0))
+        count = tl.where(done, LIMIT, count + 1)
+    constants = tl.sum(tl.where((i == m)[None, :], t, 0.0), 1)
+    x = tl.sum(tl.where(diagonal & exchanged[:, None], constants[:, None], 0.0), 0)
+    alpha = x / tl.sum(x, 0)
+    fine = tl.min(tl.where((alpha >= 0) & (alpha <= 1), 1, 0), 0)
+    return tl.where(fine == 1, alpha, tl.where(i == shortest, 1.0, 0.0).to(tl.float64))
+
+
+@triton.jit
 def _pivots(
     table, gram, rays, weights, status, m: tl.constexpr, KB: tl.constexpr, NB: tl.constexpr, MOST: tl.constexpr
 ):
@@ -192,17 +236,7 @@ def _pivots(
     if solved == 0:
         answer = tl.where(solved, answer, MIN_NORM)
         c = tl.load(gram + ray * (m * m) + k[:, None] * m + i[None, :], move_row & (i < m)[None, :], 0.0)
-        alpha = tl.where(i < m, 1.0 / m, 0.0).to(tl.float64)
-        for _ in range(256):  # Frank and Wolfe (1956), with exact steps
-            beta = tl.sum(tl.where(k[:, None] == i[None, :], alpha[None, :], 0.0), 1)  # alpha, as a column
-            along = tl.sum(c * beta[:, None], 0)
-            best = tl.argmin(tl.where(i < m, along, HUGE), 0)
-            norm, there = tl.sum(along * alpha, 0), tl.sum(tl.where(i == best, along, 0.0), 0)
-            corner = tl.sum(tl.sum(tl.where((k == best)[:, None] & (i == best)[None, :], c, 0.0), 1), 0)
-            length = norm - 2 * there + corner
-            step = tl.where(length > 0, (norm - there) / tl.where(length > 0, length, 1.0), 0.0)
-            step = tl.where(step > 1, 1.0, tl.where(step > 0, step, 0.0))
-            alpha = alpha + step * (tl.where(i == best, 1.0, 0.0) - alpha)
+        alpha = _min_norm(c, k, i, m, LIMIT=32 * m)
     fallback = tl.load(rays + ray * m + i, i < m, 0.0).to(tl.float64)
     alpha = tl.where(kind == INVALID, fallback, alpha)
     tl.store(weights + ray * m + i, alpha.to(tl.float32), i < m)

@@ -26,7 +26,8 @@ from hyperfront.kernels import on_gpu
 from hyperfront.problem.sources import resident
 from hyperfront.solvers import Solver, Stateful, Status
 from hyperfront.solvers.chain import Chain
-from hyperfront.storage.batches import Batch, map_tensors, tensors
+from hyperfront.storage.batches import Batch
+from hyperfront.storage.nests import map_tensors, tensors
 from hyperfront.training.adam import Adam as OurAdam
 from hyperfront.training.epochs import Epochs
 

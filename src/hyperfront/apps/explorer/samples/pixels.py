@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from hyperfront.problem import Split
-from hyperfront.storage.batches import Batch, map_tensors, row_range
+from hyperfront.storage.batches import Batch, row_range
+from hyperfront.storage.nests import map_tensors
 
 WIDEST = 192
 """Pixels: more than that is not seen in a small picture, and has to be sent at every drag."""

@@ -9,7 +9,8 @@ from torch import Tensor
 from hyperfront.apps.explorer.samples.pixels import encoded, first_rows, rounded, stretched
 from hyperfront.model.target import Network
 from hyperfront.problem import Problem, Split
-from hyperfront.storage.batches import rows, tensors
+from hyperfront.storage.batches import rows
+from hyperfront.storage.nests import tensors
 
 COUNT = 6
 MOST = 64

@@ -1,0 +1,74 @@
+"""Nests: tuples, lists and dicts, of any depth, with tensors and other things in them. optree walks them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import optree
+import torch
+from torch import Tensor
+
+NAMESPACE = "hyperfront"
+"""Our own, in which dicts keep their order: optree sorts their keys elsewhere. Set for good, since other threads walk
+nests too."""
+optree.dict_insertion_ordered(True, namespace=NAMESPACE).__enter__()
+
+
+def map_leaves(
+    function: Callable[..., Any], nest: Any, *others: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> Any:
+    """``function`` applied to everything in the nest that is no container, and to the same places of ``others``.
+
+    None is a leaf. Subclasses of dict, list and tuple become plain ones.
+    """
+
+    def visit(leaf: Any, *rest: Any) -> Any:
+        inner = None if is_leaf and is_leaf(leaf) else _plain(leaf)
+        if inner is None:
+            return function(leaf, *rest)
+        return map_leaves(function, inner, *map(_plain, rest), is_leaf=is_leaf)
+
+    return optree.tree_map(visit, nest, *others, is_leaf=is_leaf, none_is_leaf=True, namespace=NAMESPACE)
+
+
+def map_tensors(function: Callable[..., Any], nest: Any, *others: Any) -> Any:
+    """``function`` applied to every tensor (and to those in the same place of ``others``); the rest stays as it is.
+
+    >>> map_tensors(len, {"x": torch.zeros(3, 2), "name": "a"})
+    {'x': 3, 'name': 'a'}
+    """
+    return map_leaves(lambda leaf, *rest: function(leaf, *rest) if isinstance(leaf, Tensor) else leaf, nest, *others)
+
+
+def tensors(nest: Any) -> list[Tensor]:
+    """All tensors of the nest, in order."""
+    found: list[Tensor] = []
+    map_tensors(found.append, nest)
+    return found
+
+
+def named(nest: Any, name: str) -> list[tuple[str, Tensor]]:
+    """The tensors of a nest, in order, with names made of where they are.
+
+    >>> [name for name, _ in named((torch.zeros(1), {"mask": torch.zeros(1)}), "x")]
+    ['x_0', 'x_1_mask']
+    """
+    plain = map_leaves(lambda leaf: leaf, nest)
+    paths, leaves, _ = optree.tree_flatten_with_accessor(plain, namespace=NAMESPACE)
+    found = zip(paths, leaves)
+    return [("_".join([name] * bool(name) + _steps(path)), leaf) for path, leaf in found if isinstance(leaf, Tensor)]
+
+
+def _steps(path: optree.PyTreeAccessor) -> list[str]:
+    """The keys, fields or positions that lead to a leaf."""
+    return [str(getattr(entry, "field", entry.entry)) for entry in path]
+
+
+def _plain(leaf: Any) -> Any:
+    """A container that optree does not know as one that it does; None for what is no container."""
+    if isinstance(leaf, Mapping):
+        return dict(leaf)
+    if isinstance(leaf, list):
+        return list(leaf)
+    return tuple(leaf) if isinstance(leaf, tuple) and not isinstance(leaf, torch.Size) else None
