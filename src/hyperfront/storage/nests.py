@@ -12,7 +12,8 @@ from torch import Tensor
 NAMESPACE = "hyperfront"
 """Our own, in which dicts keep their order: optree sorts their keys elsewhere. Set for good, since other threads walk
 nests too."""
-optree.dict_insertion_ordered(True, namespace=NAMESPACE).__enter__()
+_ORDER = optree.dict_insertion_ordered(True, namespace=NAMESPACE)
+_ORDER.__enter__()
 
 
 def map_leaves(
