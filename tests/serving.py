@@ -18,6 +18,7 @@ from hyperfront.apps.serve.app import create_app
 from hyperfront.apps.serve.service import Service, serve_model
 from hyperfront.apps.serve.settings import Settings
 from hyperfront.apps.serve.tensors import TensorSpec
+from hyperfront.apps.shared.listening import OPTIONS
 from hyperfront.zoo.lenet import LeNet
 
 
@@ -38,7 +39,7 @@ def lenet_service(**options: Any) -> Service:
 def serving(service: Service, settings: Settings = Settings()) -> Iterator[Client]:  # noqa: B008 (frozen)
     """A client of the service while it runs."""
     app = create_app(service, settings)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, access_log=False))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, **OPTIONS))
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
