@@ -65,14 +65,15 @@ class Plan:
 def worker() -> FastAPI:
     """The application of a worker, as its environment describes it."""
     stored: dict[str, Any] = json.loads(os.environ[PLAN])
-    return _app(Plan(**stored | {"limits": Limits(**stored["limits"])}))
+    app = _app(Plan(**stored | {"limits": Limits(**stored["limits"])}))
+    settle()
+    return app
 
 
 def _app(plan: Plan) -> FastAPI:
     torch.set_num_threads(plan.threads)
     app = create_app(plan.service(), plan.settings())
     logs.set_up(plan.log_level)
-    settle()
     return app
 
 
@@ -97,8 +98,10 @@ def serve(plan: Plan, *, host: str, port: int, workers: int, grace: float) -> No
         hints = {"docs": f"{url}/docs", "try": describe.curl(service, url)}
         logs.event("starting", url=url, model=service.name, workers=workers, **hints)
         if workers == 1:
+            settle()
             with contextlib.suppress(KeyboardInterrupt):
                 uvicorn.Server(uvicorn.Config(app, **options)).run(sockets=[listener])
+            gc.unfreeze()  # so that libraries find their objects when Python ends
             return
         port = listener.getsockname()[1]
     with tempfile.TemporaryDirectory(prefix="hyperfront-metrics-") as folder, _environment(plan, folder):

@@ -23,7 +23,7 @@ class BoundedHeaders(HttpToolsProtocol):
     """uvicorn's protocol, which closes a connection whose headers are too many or too large.
 
     The parser reports each header once it is complete. An unfinished header is seen only as bytes that arrive while the
-    parser reports nothing, so these bytes are counted too.
+    parser reports nothing, so these bytes are counted too. Up to one read of the socket more may be kept.
     """
 
     head_bytes = head_count = unreported = 0
