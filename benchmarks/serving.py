@@ -5,11 +5,13 @@ Two servers with the same code take turns under the same load: one of the whole 
 
     throughput   closed loop over 8 keep-alive connections: at one ray, at 100 rays in rotation, at a new ray each time
     latency      Poisson arrivals at 70 % of the capacity just measured, 100 rays in rotation
+    load         closed loop over 16 and over 64 connections
+    health       GET /v2/health/live while bodies arrive that are hard to parse
     memory       resident memory of the server over many requests with random rays
 
 Requests are counted per second of the clock, and per second that the server had the processor: on a machine that others
 use too, the second is the one to compare. Bars: throughput .95, .8 and .3 of the plain server's; p99 under 4 times the
-median; memory flat over 100,000 requests.
+median, and under 20 ms over 16 connections and 60 ms over 64; health within 100 ms; memory flat over 100,000 requests.
 
     python benchmarks/serving.py
     python benchmarks/serving.py --quick
@@ -19,30 +21,25 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
-import random
 import signal
 import socket
 import statistics
-import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from serving_load import Connection, burst, closed_loop, health_during, hostile_request, latencies, rays
+
 CONNECTIONS, BURST, LATENCY_TURNS = 8, 80, 9
 BARS = {"one ray": 0.95, "100 rays": 0.8, "a new ray each": 0.3}
-IMAGE = struct.pack("<1296f", *(random.Random(0).random() for _ in range(1296)))
-HEADER = {
-    "inputs": [
-        {"name": "x", "datatype": "FP32", "shape": [1, 1, 36, 36], "parameters": {"binary_data_size": 5184}},
-        {"name": "ray", "datatype": "FP32", "shape": [1, 2], "parameters": {"binary_data_size": 8}},
-    ],
-    "parameters": {"binary_data_output": True},
-}
+LOAD_BARS = {16: 20.0, 64: 60.0}
+"""Connections, and the most milliseconds of p99 there."""
+HEALTH_BAR = 100.0
+"""The most milliseconds until a health check is answered, whatever else arrives."""
 
 
 # ---- the servers -----------------------------------------------------------------------------------------------------
@@ -56,9 +53,11 @@ def run_server(kind: str, port: int) -> None:
     import hyperfront as hf
     from hyperfront.apps.serve import logs
     from hyperfront.apps.serve.app import create_app
+    from hyperfront.apps.serve.process import settle
     from hyperfront.apps.serve.service import serve_model
     from hyperfront.apps.serve.settings import Limits, Settings
     from hyperfront.apps.serve.tensors import TensorSpec
+    from hyperfront.apps.shared.listening import OPTIONS
     from hyperfront.zoo.lenet import LeNet
 
     torch.set_num_threads(1)
@@ -79,7 +78,9 @@ def run_server(kind: str, port: int) -> None:
 
         service = replace(service, predict=predict, cache=None)  # its estimates of time stay: the same batches
     settings = Settings(Limits(concurrency=10_000))  # machines that others use too stop now and then
-    uvicorn.run(create_app(service, settings), port=port, log_config=None, access_log=False)
+    app = create_app(service, settings)
+    settle()
+    uvicorn.run(app, port=port, **OPTIONS)
 
 
 class Server:
@@ -109,98 +110,6 @@ class Server:
     def stop(self) -> None:
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(30)
-
-
-# ---- the load --------------------------------------------------------------------------------------------------------
-
-
-def request(ray: float) -> bytes:
-    text = json.dumps(HEADER).encode()
-    body = text + IMAGE + struct.pack("<2f", ray, 1 - ray)
-    head = (
-        "POST /v2/models/lenet/infer HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\n"
-        f"Inference-Header-Content-Length: {len(text)}\r\nContent-Length: {len(body)}\r\n\r\n"
-    )
-    return head.encode() + body
-
-
-def rays(kind: str) -> Iterator[bytes]:
-    """Requests without end."""
-    if kind == "a new ray each":
-        generator = random.Random(1)
-        while True:
-            yield request(generator.random())
-    prepared = [request(0.5)] if kind == "one ray" else [request((k + 0.5) / 100) for k in range(100)]
-    while True:
-        yield from prepared
-
-
-class Connection(asyncio.Protocol):
-    """One keep-alive connection with at most one request on the way."""
-
-    async def open(self, port: int) -> Connection:
-        self.buffer, self.answer = bytearray(), None
-        self.transport, _ = await asyncio.get_running_loop().create_connection(lambda: self, "127.0.0.1", port)
-        return self
-
-    def data_received(self, data: bytes) -> None:
-        self.buffer += data
-        end = self.buffer.find(b"\r\n\r\n")
-        if end < 0:
-            return
-        head = bytes(self.buffer[:end]).lower()
-        length = int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0])  # the first header of uvicorn's
-        if len(self.buffer) >= end + 4 + length:
-            answer = bytes(self.buffer)
-            self.buffer.clear()
-            if head.startswith(b"http/1.1 200"):
-                self.answer.set_result(None)
-            else:
-                self.answer.set_exception(RuntimeError(answer))
-
-    def send(self, message: bytes) -> asyncio.Future:
-        self.answer = asyncio.get_running_loop().create_future()
-        self.transport.write(message)
-        return self.answer
-
-
-async def burst(opened: list[Connection], messages: Iterator[bytes], count: int) -> float:
-    """Seconds for that many requests, one after the other on each connection."""
-    left = count
-
-    async def client(connection: Connection) -> None:
-        nonlocal left
-        while left > 0:
-            left -= 1
-            await connection.send(next(messages))
-
-    start = time.perf_counter()
-    await asyncio.gather(*(client(connection) for connection in opened))
-    return time.perf_counter() - start
-
-
-async def latencies(port: int, messages: Iterator[bytes], count: int, rate: float) -> list[float]:
-    """Seconds of each request, from when it was due; they come as a Poisson process, whatever the server does."""
-    free = [await Connection().open(port) for _ in range(8)]
-    everything, found, generator = list(free), [], random.Random(2)
-    tasks, due = [], time.perf_counter() + 0.05
-
-    async def one(due: float) -> None:
-        connection = free.pop() if free else await Connection().open(port)
-        await connection.send(next(messages))
-        found.append(time.perf_counter() - due)
-        free.append(connection)
-
-    for _ in range(count):
-        due += generator.expovariate(rate)
-        wait = due - time.perf_counter()
-        if wait > 0:
-            await asyncio.sleep(wait)
-        tasks.append(asyncio.create_task(one(due)))
-    await asyncio.gather(*tasks)
-    for connection in {*everything, *free}:
-        connection.transport.close()
-    return sorted(found)
 
 
 # ---- the tables ------------------------------------------------------------------------------------------------------
@@ -264,6 +173,24 @@ def measure_latency(options: argparse.Namespace, front: Server, capacity: float,
     print(f"{'median':>24}{statistics.median(ratios):>11.2f}")
 
 
+def measure_load(options: argparse.Namespace, front: Server, run: Callable) -> None:
+    print("\nclosed loop, 100 rays in rotation")
+    print(f"{'connections':>12}{'per second':>12}{'p50 ms':>8}{'p99 ms':>8}{'slowest':>9}{'bar':>6}")
+    seconds = options.turns / 20
+    for connections, bar in LOAD_BARS.items():
+        found = run(closed_loop(front.port, rays("100 rays"), connections, seconds))
+        p50, p99 = (1000 * found[int(len(found) * share)] for share in (0.5, 0.99))
+        line = f"{connections:>12}{len(found) / seconds:>12.0f}{p50:>8.2f}{p99:>8.2f}{1000 * found[-1]:>9.1f}"
+        print(f"{line}{bar:>6.0f}")
+
+
+def measure_health(front: Server, run: Callable) -> None:
+    """Health checks while bodies arrive that are as hard to parse as the limits allow, and harder."""
+    hostile = [hostile_request(values) for values in (b"[]", b"{}", b"1.5")]
+    slowest = run(health_during(front.port, hostile))
+    print(f"\nhealth during hostile bodies: slowest {1000 * slowest:.0f} ms, bar {HEALTH_BAR:.0f} ms")
+
+
 def measure_memory(options: argparse.Namespace, front: Server, run: Callable) -> None:
     print(f"\nmemory over {options.long:,} requests with random rays")
     messages = rays("a new ray each")
@@ -292,6 +219,8 @@ def main() -> None:
         with asyncio.Runner() as runner:
             capacity = measure_throughput(options, *servers, runner.run)
             measure_latency(options, servers[0], capacity, runner.run)
+            measure_load(options, servers[0], runner.run)
+            measure_health(servers[0], runner.run)
             measure_memory(options, servers[0], runner.run)
     finally:
         for server in servers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -14,10 +15,11 @@ import torch
 import uvicorn
 
 import hyperfront as hf
-from hyperfront.apps.serve.app import create_app
+from hyperfront.apps.serve.app import Server, create_app
 from hyperfront.apps.serve.service import Service, serve_model
 from hyperfront.apps.serve.settings import Settings
 from hyperfront.apps.serve.tensors import TensorSpec
+from hyperfront.apps.shared.listening import OPTIONS
 from hyperfront.zoo.lenet import LeNet
 
 
@@ -38,14 +40,14 @@ def lenet_service(**options: Any) -> Service:
 def serving(service: Service, settings: Settings = Settings()) -> Iterator[Client]:  # noqa: B008 (frozen)
     """A client of the service while it runs."""
     app = create_app(service, settings)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, access_log=False))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, **OPTIONS))
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
         while not server.started:
             assert thread.is_alive()
             time.sleep(0.005)
-        yield Client(server.servers[0].sockets[0].getsockname()[1])
+        yield Client(server.servers[0].sockets[0].getsockname()[1], app.state.server)
     finally:
         server.should_exit = True
         thread.join(20)
@@ -55,8 +57,22 @@ def serving(service: Service, settings: Settings = Settings()) -> Iterator[Clien
 class Client:
     """Requests as they are, without a library that would correct them."""
 
-    def __init__(self, port: int):
-        self.port, self.address = port, f"127.0.0.1:{port}"
+    def __init__(self, port: int, server: Server | None = None):
+        self.port, self.address, self.server = port, f"127.0.0.1:{port}", server
+
+    def raw(self, message: bytes, wait: float = 5) -> bytes:
+        """What comes back until the server closes, or has nothing to say for a while."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=wait) as connection:
+            connection.sendall(message)
+            found = b""
+            try:
+                while part := connection.recv(65536):
+                    found += part
+                    if b"connection: close" not in found.lower() and b"\r\n\r\n" in found:
+                        break
+            except (TimeoutError, ConnectionResetError):
+                pass
+            return found
 
     def call(
         self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None

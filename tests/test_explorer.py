@@ -25,6 +25,7 @@ from hyperfront.apps.explorer import dense, document, page
 from hyperfront.apps.explorer.baselines import read
 from hyperfront.apps.explorer.download import plain_model
 from hyperfront.apps.explorer.session import Session
+from hyperfront.apps.shared.choice import Choice
 from hyperfront.problem.registry import build
 from hyperfront.training.runs import RunFolder
 from hyperfront.zoo.nyuv2 import depth_of
@@ -174,12 +175,12 @@ def test_limits_are_kept_by_what_was_measured_and_the_best_is_best(own):
     session = hf.explore(own, explored.regression()).session
     session.refine()
     bound = float(session.front.losses[:, 1].median())
-    found = session.select("left", {"right": ("<=", bound)})
+    found = session.select(Choice(minimize="left", subject_to={"right": ("<=", bound)}))
     assert found.losses[0, 1] <= bound
     within = session.front.losses[session.front.losses[:, 1] <= bound]
     assert found.losses[0, 0] <= within[:, 0].min()
     with pytest.raises(hf.HyperfrontError, match="nearest point has right ="):
-        session.select("left", {"right": ("<=", -1.0)})
+        session.select(Choice(minimize="left", subject_to={"right": ("<=", -1.0)}))
 
 
 @pytest.mark.parametrize("m", [2, 3])
@@ -344,13 +345,13 @@ def test_what_is_no_ray_is_refused_with_a_reason(served, route, ray):
         b"",
         b"{",
         b"[]",
-        b'{"minimize": "left"}',
-        b'{"minimize": "nothing", "limits": {}}',
-        b'{"minimize": "left", "limits": {"right": ["<", 1]}}',
-        b'{"minimize": "left", "limits": {"right": ["<=", "x"]}}',
-        b'{"minimize": "left", "limits": {"right": ["<=", NaN]}}',
-        b'{"minimize": "left", "limits": {"right": ["<=", -3]}}',
-        b'{"minimize": "left", "limits": {"nothing": ["<=", 1]}}',
+        b'{"minimize": "left", "limits": {}}',
+        b'{"minimize": "nothing", "subject_to": {}}',
+        b'{"minimize": "left", "subject_to": {"right": ["<", 1]}}',
+        b'{"minimize": "left", "subject_to": {"right": ["<=", "x"]}}',
+        b'{"minimize": "left", "subject_to": {"right": ["<=", NaN]}}',
+        b'{"minimize": "left", "subject_to": {"right": ["<=", -3]}}',
+        b'{"minimize": "left", "subject_to": {"nothing": ["<=", 1]}}',
     ],
 )
 def test_limits_that_cannot_be_are_refused_with_a_reason(served, body):

@@ -11,6 +11,7 @@ import safetensors.torch
 import torch
 
 import hyperfront as hf
+from hyperfront.apps.shared.choice import Choice
 from hyperfront.front import selection
 from tests import explored
 from tests.chromium import chromium, needs_chromium
@@ -199,7 +200,9 @@ def test_limits_take_one_to_the_measured_operating_point(chromium, explorations)
         page.wait_for_function(SETTLED)
         exact = session.measure(ray_of(page)).losses[0]
         assert exact[1] <= bound
-        assert exact[0] == pytest.approx(float(session.select("left", {"right": ("<=", bound)}).losses[0, 0]), rel=1e-3)
+        assert exact[0] == pytest.approx(
+            float(session.select(Choice(minimize="left", subject_to={"right": ("<=", bound)})).losses[0, 0]), rel=1e-3
+        )
         assert page.locator(".limit").count() == 1
         page.fill(".limit-row input", "-5")
         page.get_by_role("button", name="Take me there").click()

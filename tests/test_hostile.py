@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import copy
+import importlib.util
 import json
 import os
 import pickle
 import resource
+import socket
 import struct
 import subprocess
 import sys
@@ -26,6 +28,7 @@ from hyperfront.errors import CheckpointError
 from hyperfront.problem import Point
 from hyperfront.problem.registry import build
 from hyperfront.storage import checkpoint
+from hyperfront.training.runs import import_factory
 
 MARK = "executed"
 
@@ -134,6 +137,61 @@ def test_a_loader_is_written_with_literals_whatever_the_checkpoint_says(tmp_path
     with pytest.raises(hf.HyperfrontError, match="unknown problem"):
         space["load"]()
     assert not (tmp_path / MARK).exists()
+
+
+# ---- the current folder ----------------------------------------------------------------------------------------------
+
+DECOYS = ("gmpy2", "flint", "gmpy", "colorama", "opt_einsum", "dill", "pynvml", "pydot", "torchvision", "tree", "redis")
+"""Modules that the libraries below us try to import, and that need not be installed."""
+COMMAND = ["-P", "-c", "from hyperfront_command import main; main()"]  # -P: as in the installed script
+EXPORT = ["export", "run", "--at", "0.5", "0.5", "--formats", "safetensors", "--out", "exported"]
+COMMANDS = {
+    "evaluate": [*COMMAND, "evaluate", "run", "--rays", "3"],
+    "train": [*COMMAND, "train", "vlmop2", "--epochs", "1", "--rays-per-step", "4", "--rays", "3", "--out", "trained"],
+    "explore": [*COMMAND, "explore", "run", "--static", "page.html"],
+    "export": [*COMMAND, *EXPORT],
+    "serve": [*COMMAND, "serve", "run", "--port"],
+    "doctor": [*COMMAND, "doctor"],
+    "module": ["-m", "hyperfront", "evaluate", "run", "--rays", "3"],
+    "own target": [*COMMAND, *EXPORT, "--target", "mine:net"],
+}
+
+
+NET = 'from hyperfront.problem.registry import build\n\ndef net():\n    return build("vlmop2").make_target()\n'
+LISTED = "import sys\nPATH = list(sys.path)\n\ndef path():\n    return list(sys.path), PATH\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_module_of_the_current_folder_is_executed_unless_it_is_named(run, tmp_path, command):
+    """A folder with a downloaded run may hold files with names that libraries try to import."""
+    (tmp_path / "run").symlink_to(run)
+    (tmp_path / "mine.py").write_text(NET)
+    for name in DECOYS if command != "module" else DECOYS[:1]:
+        if importlib.util.find_spec(name) is None:
+            (tmp_path / f"{name}.py").write_text(
+                f"open({str(tmp_path / MARK)!r}, 'a').write('{name} ')\nraise ImportError"
+            )
+    with socket.create_server(("127.0.0.1", 0)) as taken:  # so that the server ends before it listens
+        words = [*COMMANDS[command], *([str(taken.getsockname()[1])] if command == "serve" else [])]
+        environment = os.environ | {"PYTHONPATH": str(Path(hf.__file__).parents[1])}
+        done = subprocess.run([sys.executable, *words], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert not (tmp_path / MARK).exists(), (tmp_path / MARK).read_text()
+    assert done.returncode == (2 if command == "serve" else 0), done.stderr
+
+
+def test_the_current_folder_can_be_imported_from_only_while_a_factory_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "beside_us.py").write_text(
+        "import sys\nPATH = list(sys.path)\ndef path(): return list(sys.path), PATH\n"
+    )
+    before = list(sys.path)
+    called, imported = import_factory("beside_us:path")
+    del sys.modules["beside_us"]
+    assert imported == [*before, str(tmp_path)]
+    assert called == sys.path == before
+    with pytest.raises(hf.HyperfrontError):
+        import_factory("beside_us:nothing")
+    assert sys.path == before
 
 
 # ---- paths -----------------------------------------------------------------------------------------------------------

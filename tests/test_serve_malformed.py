@@ -6,9 +6,7 @@ import copy
 import gzip
 import json
 import random
-import socket
 import struct
-import time
 import zlib
 
 import hypothesis
@@ -178,24 +176,9 @@ def test_a_wrong_request_is_told_what_is_wrong(server, case):
 def test_a_wrong_length_of_the_json(server, length):
     text = json.dumps(binary()[0]).encode() + b"".join(binary()[1])
     head = f"POST {PATH} HTTP/1.1\r\nHost: a\r\nInference-Header-Content-Length: {length}\r\n".encode()
-    reply = raw(server, head + f"Content-Length: {len(text)}\r\nConnection: close\r\n\r\n".encode() + text)
+    reply = server.raw(head + f"Content-Length: {len(text)}\r\nConnection: close\r\n\r\n".encode() + text)
     assert reply.startswith(b"HTTP/1.1 400")
     assert b'"error"' in reply
-
-
-def raw(server: Client, message: bytes, wait: float = 5) -> bytes:
-    """What comes back until the server closes, or has nothing to say for a while."""
-    with socket.create_connection(("127.0.0.1", server.port), timeout=wait) as connection:
-        connection.sendall(message)
-        found = b""
-        try:
-            while part := connection.recv(65536):
-                found += part
-                if b"connection: close" not in found.lower() and b"\r\n\r\n" in found:
-                    break
-        except (TimeoutError, ConnectionResetError):
-            pass
-        return found
 
 
 @pytest.mark.parametrize("size", [0, 7, 23, 25, 2**40, -1, 1.5, "24", None, [24]])
@@ -215,54 +198,78 @@ def test_bytes_that_are_left_over_or_missing(server):
 # ---- fuzzing ---------------------------------------------------------------------------------------------------------
 
 
+ODD = [None, True, -1, 0, 1.5, 2**31, 2**63, 10**30, "", "x", "FP32", [], {}, [[]], [2, 3], float(10**20)]
+
+
 def mutated(random: random.Random) -> tuple[bytes, dict[str, str]]:
     """A fine binary request with a few things wrong: in the document, in its bytes, in the header."""
     document, blobs = binary()
-    odd = [None, True, -1, 0, 1.5, 2**31, 2**63, 10**30, "", "x", "FP32", [], {}, [[]], [2, 3], float(10**20)]
     for _ in range(random.randrange(3)):
-        node = document
-        for _ in range(random.randrange(1, 5)):
-            keys = list(node) if isinstance(node, dict) else list(range(len(node)))
-            if not keys:
-                break
-            key = random.choice(keys)
-            if isinstance(node[key], dict | list) and node[key] and random.random() < 0.8:
-                node = node[key]
-                continue
-            action = random.randrange(3)
-            if action == 0:
-                node[key] = copy.deepcopy(random.choice(odd))
-            elif action == 1:
-                del node[key]
-            elif isinstance(node, list):
-                node.append(copy.deepcopy(node[key]))
-            break
+        mutate_document(document, random)
     text = json.dumps(document).encode()
     headers = {"Inference-Header-Content-Length": str(len(text))}
     body = bytearray(text + b"".join(blobs))
     for _ in range(random.choice([0, 0, 0, 1, 3])):
-        action = random.randrange(6)
-        place = random.randrange(len(body) + 1)
-        if action == 0 and place < len(body):
-            body[place] ^= 1 << random.randrange(8)
-        elif action == 1:
-            del body[place : place + random.randrange(1, 40)]
-        elif action == 2:
-            body[place:place] = random.randbytes(random.randrange(1, 40))
-        elif action == 3:
-            lengths = [len(text) + random.randrange(-9, 9), -1, 0, 2**31, "x", "1" * 30]
-            headers["Inference-Header-Content-Length"] = str(random.choice(lengths))
-        elif action == 4:
-            headers["Content-Encoding"] = random.choice(["gzip", "deflate", "br", "identity", "gzip, gzip", "\x80"])
-        elif len(body) > 8:
-            at = random.randrange(len(body) - 8)
-            body[at : at + 8] = struct.pack("<d", random.choice([float("nan"), float("inf"), -1e308, 5e-324]))
+        random.choice(MUTATIONS)(body, headers, len(text), random)
     packed = headers.get("Content-Encoding")
     if packed in ("gzip", "deflate") and random.random() < 0.7:
         body = bytearray((gzip.compress if packed == "gzip" else zlib.compress)(bytes(body)))
-        if random.random() < 0.5 and body:
-            body[random.randrange(len(body))] ^= 1 << random.randrange(8)
+        if random.random() < 0.5:
+            flip_bit(body, headers, 0, random)
     return bytes(body), headers
+
+
+def mutate_document(node: dict | list, random: random.Random) -> None:
+    """Replace, delete or repeat one entry, somewhere in the tree."""
+    for _ in range(random.randrange(1, 5)):
+        keys = list(node) if isinstance(node, dict) else list(range(len(node)))
+        if not keys:
+            return
+        key = random.choice(keys)
+        if isinstance(node[key], dict | list) and node[key] and random.random() < 0.8:
+            node = node[key]
+            continue
+        action = random.randrange(3)
+        if action == 0:
+            node[key] = copy.deepcopy(random.choice(ODD))
+        elif action == 1:
+            del node[key]
+        elif isinstance(node, list):
+            node.append(copy.deepcopy(node[key]))
+        return
+
+
+def flip_bit(body: bytearray, headers: dict, length: int, random: random.Random) -> None:
+    if body:
+        body[random.randrange(len(body))] ^= 1 << random.randrange(8)
+
+
+def delete_bytes(body: bytearray, headers: dict, length: int, random: random.Random) -> None:
+    place = random.randrange(len(body) + 1)
+    del body[place : place + random.randrange(1, 40)]
+
+
+def insert_bytes(body: bytearray, headers: dict, length: int, random: random.Random) -> None:
+    place = random.randrange(len(body) + 1)
+    body[place:place] = random.randbytes(random.randrange(1, 40))
+
+
+def change_length(body: bytearray, headers: dict, length: int, random: random.Random) -> None:
+    lengths = [length + random.randrange(-9, 9), -1, 0, 2**31, "x", "1" * 30]
+    headers["Inference-Header-Content-Length"] = str(random.choice(lengths))
+
+
+def change_encoding(body: bytearray, headers: dict, length: int, random: random.Random) -> None:
+    headers["Content-Encoding"] = random.choice(["gzip", "deflate", "br", "identity", "gzip, gzip", "\x80"])
+
+
+def insert_number(body: bytearray, headers: dict, length: int, random: random.Random) -> None:
+    if len(body) > 8:
+        at = random.randrange(len(body) - 8)
+        body[at : at + 8] = struct.pack("<d", random.choice([float("nan"), float("inf"), -1e308, 5e-324]))
+
+
+MUTATIONS = [flip_bit, delete_bytes, insert_bytes, change_length, change_encoding, insert_number]
 
 
 @hypothesis.settings(max_examples=1200, deadline=None, database=None, derandomize=True)
@@ -278,7 +285,7 @@ def test_no_binary_request_breaks_the_server(server, random):
 @hypothesis.given(st.binary(max_size=300), st.booleans())
 def test_no_bytes_at_all_break_the_server(server, noise, with_head):
     """Noise instead of HTTP: what comes back, if anything, is no server error."""
-    reply = raw(server, (f"POST {PATH} HTTP/1.1\r\n".encode() if with_head else b"") + noise + b"\r\n\r\n", wait=0.05)
+    reply = server.raw((f"POST {PATH} HTTP/1.1\r\n".encode() if with_head else b"") + noise + b"\r\n\r\n", wait=0.05)
     assert not reply or reply.startswith((b"HTTP/1.1 4", b"HTTP/1.1 1"))
 
 
@@ -321,48 +328,3 @@ def _explore(server: Client) -> None:
 
         explore()
     assert len(routes) == 15
-
-
-# ---- limits ----------------------------------------------------------------------------------------------------------
-
-
-def test_a_body_that_is_too_large_is_not_read(server):
-    status, _, answer = server.call("POST", PATH, b" " * 200_001)
-    assert status == 413, check_refused(status, answer)
-    chunked = f"POST {PATH} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
-    reply = raw(server, chunked + (b"10000\r\n" + b" " * 0x10000 + b"\r\n") * 5 + b"0\r\n\r\n")
-    assert reply.startswith(b"HTTP/1.1 413")
-
-
-@pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
-def test_a_bomb_does_not_go_off(server, pack):
-    bomb = pack(bytes(50_000_000))
-    assert len(bomb) < 100_000
-    encoding = {"Content-Encoding": "gzip" if pack is gzip.compress else "deflate"}
-    assert server.call("POST", PATH, bomb, encoding)[0] == 413
-    assert server.call("POST", PATH, bomb[:1000], encoding)[0] in (400, 413)
-
-
-def test_too_many_rows_and_numbers(server):
-    def ask(rows: int) -> tuple[int, bytes]:
-        document = changed(
-            numbers__shape=[rows, 3],
-            numbers__data=[0] * (3 * rows),
-            categories__shape=[rows, 2],
-            categories__data=[0] * (2 * rows),
-        )
-        return server.call("POST", PATH, json.dumps(document).encode())[::2]
-
-    assert ask(100)[0] == 200
-    assert "expected: 1 to 100" in check_refused(*ask(101))
-    assert ask(101)[0] == ask(2000)[0] == 413
-
-
-def test_a_body_that_never_ends_is_given_up():
-    model = hf.wrap(torch.nn.Linear(2, 1), ["a", "b"], hidden=4)
-    problem = hf.supervised((torch.zeros(4, 2),), losses={"a": max, "b": max})
-    with serving(serve_model(model, problem), Settings(Limits(seconds=0.2))) as client:
-        start = time.perf_counter()
-        head = b"POST /v2/models/model/infer HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{"
-        assert raw(client, head).startswith(b"HTTP/1.1 408")
-        assert time.perf_counter() - start < 3

@@ -18,12 +18,12 @@ from prometheus_client.parser import text_string_to_metric_families
 import hyperfront as hf
 from hyperfront.apps.serve import logs
 from hyperfront.apps.serve.batching import ON_THE_SPOT, Batcher
-from hyperfront.apps.serve.cache import WeightCache
 from hyperfront.apps.serve.predictor import Query
-from hyperfront.apps.serve.refusal import Refusal
 from hyperfront.apps.serve.service import Service, serve_model
 from hyperfront.apps.serve.settings import Limits, Settings
 from hyperfront.apps.serve.tensors import TensorSpec
+from hyperfront.apps.shared.cache import WeightCache
+from hyperfront.apps.shared.refusal import Refusal
 from tests.modules import ConvNet
 from tests.serving import serving
 

@@ -130,8 +130,9 @@ def test_several_workers_answer_and_count_together(run):
 
 def test_a_port_that_is_taken_is_said_before_an_address_is(run, monkeypatch, capsys):
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    words = ["serve", str(run), "--target", "tests.test_serve_process:net", "--input", "x:FP32:3,4"]
     with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(SystemExit):
-        main(["serve", str(run), "--target", "tests.test_serve_process:net", "--port", str(other.getsockname()[1])])
+        main([*words, "--port", str(other.getsockname()[1])])
     printed = capsys.readouterr()
     assert "cannot listen" in printed.err and "another --port" in printed.err
     assert "starting" not in printed.out + printed.err

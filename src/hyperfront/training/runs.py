@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
+import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -176,10 +179,12 @@ def model_tensors(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def import_factory(name: str) -> Any:
-    """What the function ``"package.module:factory"`` makes."""
+    """What the function ``"package.module:factory"`` makes; the module may lie in the current folder."""
     module, _, attribute = name.partition(":")
     try:
-        return getattr(importlib.import_module(module), attribute)()
+        with _current_folder():
+            factory = getattr(importlib.import_module(module), attribute)
+        return factory()
     except (ImportError, AttributeError, ValueError) as error:
         raise HyperfrontError(
             f"{name!r} cannot be imported",
@@ -187,3 +192,17 @@ def import_factory(name: str) -> Any:
             expected='"package.module:factory"',
             fix="start in the folder of the module, or name that folder in PYTHONPATH",
         ) from None
+
+
+@contextmanager
+def _current_folder() -> Iterator[None]:
+    """Inside, modules of the current folder can be imported, after all that is installed.
+
+    At any other time they cannot: a file beside a downloaded run may have the name of a module that a library tries.
+    """
+    folder = os.getcwd()
+    sys.path.append(folder)
+    try:
+        yield
+    finally:
+        sys.path[:] = [place for place in sys.path if place is not folder]  # an equal one was there before

@@ -83,8 +83,6 @@ def _run(given: list[str]) -> None:
         near = difflib.get_close_matches(given[0], commands, n=1, cutoff=0.6)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         _fail(f"unknown command {given[0]!r}.{hint} There are: {', '.join(commands)}.", code=2)
-    if "" not in sys.path:  # modules beside the user, for --target and --problem, behind all that is installed
-        sys.path.append("")
     every = (tyro.conf.FlagCreatePairsOff,)
     if given and given[0] == "data":
         data.data.cli(prog="hyperfront data", description=data.DESCRIPTION, args=given[1:], config=every)

@@ -12,7 +12,6 @@ from tqdm import tqdm
 from hyperfront.apps.cli.arguments import DataFolder, OwnProblem, Target, TrainedRun, check_port
 from hyperfront.apps.cli.opening import asks_for_options, own_problem
 from hyperfront.apps.cli.output import console
-from hyperfront.apps.explorer import explore as open_run
 
 
 def explore(
@@ -44,6 +43,8 @@ def explore(
         port: Port to listen at, or the next free one.
         host: Address to listen at. Other than this machine itself, whoever can reach it sees the page.
     """
+    from hyperfront.apps.explorer import explore as open_run
+
     own = None if problem is None else own_problem(problem)
     with asks_for_options():
         exploration = open_run(run, own, target=target, baselines=baselines, data_dir=data_dir)

@@ -5,6 +5,15 @@ what the page asks, ``document`` is what it shows from the start, ``web/`` how i
 which ``page`` puts into one text.
 """
 
-from hyperfront.apps.explorer.exploration import Exploration, explore
+from hyperfront.errors import HyperfrontError
+
+try:
+    from hyperfront.apps.explorer.exploration import Exploration, explore
+except ImportError as error:
+    if (error.name or "").partition(".")[0] == "hyperfront":
+        raise
+    raise HyperfrontError(
+        "the explorer needs more packages", got=error, fix="pip install 'hyperfront[explore]'"
+    ) from None
 
 __all__ = ["Exploration", "explore"]

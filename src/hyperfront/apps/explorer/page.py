@@ -6,12 +6,12 @@ this very script and no other, and no connection but to the server that the page
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
 import json
 from importlib import resources
 from typing import Any
+
+from hyperfront.apps.shared.pages import policy
 
 SCRIPTS = """
     words simplex surface search backend state drawing plane space ternary parallel frontview handle readout limits
@@ -25,22 +25,11 @@ def page(document: dict[str, Any]) -> str:
     files = resources.files("hyperfront.apps.explorer") / "web"
     style = (files / "style.css").read_text("utf-8")
     script = "\n".join(['"use strict";', *((files / f"{name}.js").read_text("utf-8") for name in SCRIPTS)])
-    policy = "; ".join(
-        (
-            "default-src 'none'",
-            f"script-src '{_hash(script)}'",
-            f"style-src '{_hash(style)}'",
-            "img-src data: blob:",
-            "connect-src 'self'",
-            "base-uri 'none'",
-            "form-action 'none'",
-        )
-    )
     # no tag may end the element early, whatever the objectives are called
     data = json.dumps(document, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     parts = {
         "TITLE": html.escape(f"{document['name']} - hyperfront"),
-        "POLICY": policy,
+        "POLICY": policy(style, script),
         "STYLE": style,
         "DATA": data,
         "SCRIPT": script,
@@ -50,7 +39,3 @@ def page(document: dict[str, Any]) -> str:
         head, mark, tail = text.partition(f"{{{{{name}}}}}")
         text = head + (part if mark else "") + tail
     return text
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,17 +20,21 @@ from torch import Tensor
 from hyperfront.apps.explorer import dense
 from hyperfront.apps.explorer.download import plain_model
 from hyperfront.apps.explorer.samples import make_samples
+from hyperfront.apps.shared.cache import WeightCache
+from hyperfront.apps.shared.choice import Choice
 from hyperfront.errors import CheckpointError
 from hyperfront.front import Front, evaluate
 from hyperfront.model import ParetoModel
 from hyperfront.preferences import das_dennis
 from hyperfront.problem import Problem
-from hyperfront.storage.batches import Batch
+from hyperfront.storage.batches import Batch, to_device
 from hyperfront.storage.nests import map_tensors
 from hyperfront.training.runs import RunFolder
 
 PATIENCE = 4.0
 """Seconds that the search for an operating point may take, roughly; more rounds find it to more digits."""
+CACHE_BYTES = 64 * 2**20
+"""Memory for the weights at rays that were looked at."""
 
 
 class Session:
@@ -39,6 +43,7 @@ class Session:
     def __init__(self, model: ParetoModel, problem: Problem, *, folder: RunFolder | None = None):
         problem.check_model(model)
         self.model, self._judge = copy.deepcopy(model).eval(), copy.deepcopy(model).eval()
+        self._weights = WeightCache(self.model, CACHE_BYTES)
         self.problem, self.folder = problem, folder
         self._checkpoint = dense.digest(folder) if folder else None  # now: training may go on and write another
         self.split = problem.split("val" if "val" in problem.sources else "train")
@@ -55,11 +60,13 @@ class Session:
 
     def predict(self, ray: Tensor | Sequence) -> Any:
         """What the model makes of the sample inputs at the ray, as JSON."""
-        rays = self.model.check(ray)
+        rays = self.model.check(ray).cpu().numpy()
         with self._predicting, torch.no_grad():
+            (weights,) = self._weights.get(rays)
 
             def network(x: Batch) -> Any:
-                return map_tensors(lambda output: output[0].cpu(), self.model(x, rays))
+                outputs = self._weights.run(weights, to_device(x, self.model.device))
+                return map_tensors(lambda output: output.cpu(), outputs)
 
             return self.samples.predict(network)
 
@@ -76,13 +83,13 @@ class Session:
             self.seconds = (time.perf_counter() - start) / len(front)
             return front
 
-    def select(self, minimize: str, limits: Mapping[str, tuple[str, float]]) -> Front:
-        """The operating point with the smallest ``minimize`` within the limits, measured."""
+    def select(self, choice: Choice) -> Front:
+        """The operating point that was asked for, measured."""
         front = replace(self.front, evaluator=self.measure)
         if not self.seconds:  # all of the front was known before
             self.measure(front.rays[:1])
         rounds = max(1, min(8, int(PATIENCE / (7 * self.seconds + 1e-9))))
-        return self.measure(front.select(minimize, subject_to=limits, rounds=rounds))
+        return self.measure(choice.ray(front, rounds=rounds))
 
     # ---- the dense front -------------------------------------------------------------------------------------
 

@@ -19,14 +19,18 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import HTMLResponse, Response
 
 from hyperfront import __version__
-from hyperfront.apps.serve import bodies, describe, logs, openapi, page, replies, requests
+from hyperfront.apps.serve import describe, logs, openapi, page, replies, requests
 from hyperfront.apps.serve.batching import Batcher
-from hyperfront.apps.serve.choosing import choose, parse
 from hyperfront.apps.serve.gate import Gate
+from hyperfront.apps.serve.large import LARGE, LargeWork
 from hyperfront.apps.serve.metrics import Metrics
-from hyperfront.apps.serve.refusal import Refusal, one_line
+from hyperfront.apps.serve.packing import pack
+from hyperfront.apps.serve.predictor import Outputs
 from hyperfront.apps.serve.service import Service
 from hyperfront.apps.serve.settings import Settings
+from hyperfront.apps.shared import choice
+from hyperfront.apps.shared.bodies import Bodies
+from hyperfront.apps.shared.refusal import Refusal, headers, one_line
 from hyperfront.errors import HyperfrontError
 from hyperfront.front import Front
 
@@ -40,7 +44,7 @@ class Server:
 
     def __init__(self, service: Service, settings: Settings):
         self.service, self.settings, self.limits = service, settings, settings.limits
-        self.metrics = Metrics()
+        self.metrics, self.bodies, self.large = Metrics(), Bodies(settings.limits), LargeWork()
         self.batcher = Batcher(
             service.predict,
             seconds=service.seconds,
@@ -57,6 +61,7 @@ class Server:
         self.ready = False
         watching.cancel()
         await self.batcher.close()
+        self.large.close()
         logs.event("stopped", model=self.service.name)
 
     async def _watch(self) -> None:
@@ -84,23 +89,46 @@ class Server:
         """Read, predict, answer."""
         self.check(request)
         deadline = asyncio.get_running_loop().time() + self.limits.seconds
-        body = await bodies.read(request, self.limits)
-        asked = requests.decode(self.service, self.limits, body, request.headers.get(requests.HEADER_LENGTH))
-        request.scope["notes"] = {"rows": asked.query.rows, "rays": len(asked.query.rays)}
-        outputs = await self._within(deadline, self.batcher.submit(asked.query))
-        reply = replies.encode(self.service, VERSION, asked, outputs)
-        content, encoding = bodies.pack(reply.body, request.headers.get("accept-encoding", ""))
-        headers = {} if encoding is None else {"content-encoding": encoding}
+        with self.bodies.reader() as reader:
+            body = await reader.read(request)
+            length = request.headers.get(requests.HEADER_LENGTH)
+            decode = partial(requests.decode, self.service, self.limits, body, length)
+            asked = await self._within(deadline, self.large.run(decode)) if len(body) > LARGE else decode()
+            request.scope["notes"] = {"rows": asked.query.rows, "rays": len(asked.query.rays)}
+            outputs = await self._within(deadline, self.batcher.submit(asked.query))
+        respond = partial(self._respond, asked, outputs, request.headers.get("accept-encoding", ""))
+        if sum(output.nbytes for output in outputs) > LARGE:
+            return await self._within(deadline, self.large.run(respond))
+        return respond()
+
+    def _respond(self, asked: requests.Asked, outputs: Outputs, accepted: str) -> Response:
+        reply = replies.encode(self.service, VERSION, asked, outputs, self.limits.json_elements)
+        content, encoding = pack(reply.body, accepted)
+        found = {} if encoding is None else {"content-encoding": encoding}
         if reply.header_length is not None:
-            headers[requests.HEADER_LENGTH] = str(reply.header_length)
+            found[requests.HEADER_LENGTH] = str(reply.header_length)
         kind = "application/json" if reply.header_length is None else "application/octet-stream"
-        return Response(content, media_type=kind, headers=headers)
+        return Response(content, media_type=kind, headers=found)
 
     async def select(self, request: Request, front: Front) -> dict[str, Any]:
         """The operating point that the body asks for."""
         deadline = asyncio.get_running_loop().time() + self.limits.seconds
-        choice = parse(await bodies.read(request, self.limits))
-        return await self._within(deadline, self.batcher.run(lambda: choose(front, choice)))
+        with self.bodies.reader() as reader:
+            asked = choice.parse(await reader.read(request, choice.BODY_BYTES))
+        return await self._within(deadline, self.batcher.run(lambda: _point(front, asked)))
+
+
+def _point(front: Front, asked: choice.Choice) -> dict[str, Any]:
+    """The ray that was asked for, and what is known of the point there."""
+    ray = asked.ray(front)
+    point = front.evaluator(ray[None]) if front.evaluator else front
+    row = 0 if front.evaluator else int((front.rays == ray).all(1).nonzero()[0])
+    return {
+        "ray": ray.tolist(),
+        "losses": dict(zip(front.objectives, point.losses[row].tolist())),
+        "scores": {name: values[row].item() for name, values in point.scores.items()},
+        "refined": front.evaluator is not None,
+    }
 
 
 def create_app(service: Service, settings: Settings = Settings()) -> FastAPI:  # noqa: B008 (frozen)
@@ -186,7 +214,8 @@ def _models(app: FastAPI, server: Server) -> None:
 
     @app.post("/v2/repository/index", **shown("index"))
     async def index(request: Request) -> Response:
-        requests.check_index(await bodies.read(request, server.limits))
+        with server.bodies.reader() as reader:
+            requests.check_index(await reader.read(request, choice.BODY_BYTES), server.limits)
         state = "READY" if server.ready else "UNAVAILABLE"
         return _json([{"name": server.service.name, "version": VERSION, "state": state, "reason": ""}])
 
@@ -213,7 +242,9 @@ def _errors(app: FastAPI) -> None:
 
     @app.exception_handler(HyperfrontError)
     async def refused(request: Request, error: HyperfrontError) -> Response:
-        return _json({"error": one_line(error)}, getattr(error, "status", 400))
+        reply = _json({"error": one_line(error)}, getattr(error, "status", 400))
+        reply.headers.update(headers(error))
+        return reply
 
     @app.exception_handler(HTTPException)
     async def not_found(request: Request, error: HTTPException) -> Response:

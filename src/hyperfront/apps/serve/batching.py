@@ -20,7 +20,7 @@ import torch
 
 from hyperfront.apps.serve import logs
 from hyperfront.apps.serve.predictor import Outputs, Query
-from hyperfront.apps.serve.refusal import Refusal
+from hyperfront.apps.shared.refusal import Refusal
 from hyperfront.errors import HyperfrontError
 
 Result = TypeVar("Result")

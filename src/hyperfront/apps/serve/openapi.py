@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from hyperfront.apps.serve.choosing import Choice
 from hyperfront.apps.serve.describe import example
 from hyperfront.apps.serve.requests import HEADER_LENGTH
 from hyperfront.apps.serve.service import Service
+from hyperfront.apps.shared.choice import Choice
 
 NUMBER = {"type": "number"}
 NAME = {"type": "string"}

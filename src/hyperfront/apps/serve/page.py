@@ -6,6 +6,8 @@ import html
 import json
 from typing import Any
 
+from hyperfront.apps.shared.pages import policy
+
 _STYLE = """
 :root { color-scheme: light dark }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 56rem; margin: 2rem auto; padding: 0 1rem }
@@ -28,7 +30,8 @@ def render(document: dict[str, Any]) -> str:
     title = html.escape(info["title"])
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy(_STYLE)}"><style>{_STYLE}</style></head>'
         f"<body><h1>{title}</h1>{_paragraphs(info.get('description', ''))}"
         f"<h2>Routes</h2>{''.join(routes)}"
         '<p>All of it for programs: <a href="openapi.json">openapi.json</a></p></body></html>'

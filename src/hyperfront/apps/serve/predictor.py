@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hyperfront.apps.serve.cache import WeightCache, Weights
+from hyperfront.apps.shared.cache import WeightCache, Weights
 from hyperfront.preferences import das_dennis
 from hyperfront.storage.batches import Batch
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import json
 import os
-import socket
 import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import torch
+import uvicorn
 from fastapi import FastAPI
 
 from hyperfront.apps.serve import describe, logs
@@ -18,8 +21,10 @@ from hyperfront.apps.serve.app import create_app
 from hyperfront.apps.serve.service import Service, open_run
 from hyperfront.apps.serve.settings import Limits, Settings
 from hyperfront.apps.serve.tensors import parse
+from hyperfront.apps.shared.listening import OPTIONS, address, listen
 from hyperfront.errors import HyperfrontError
 
+WORKER = "hyperfront.apps.serve.process:worker"
 PLAN, KEY, SHARED = "HYPERFRONT_SERVE", "HYPERFRONT_API_KEY", "PROMETHEUS_MULTIPROC_DIR"
 
 
@@ -57,21 +62,12 @@ class Plan:
         )
 
 
-def _refuse_taken(host: str, port: int) -> None:
-    """An error now, rather than one of uvicorn after the address was announced."""
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        socket.create_server((host, port), family=family).close()
-    except OSError as error:
-        raise HyperfrontError(
-            "the server cannot listen there", got=f"{host}:{port}: {error.strerror}", fix="another --port or --host"
-        ) from None
-
-
 def worker() -> FastAPI:
     """The application of a worker, as its environment describes it."""
     stored: dict[str, Any] = json.loads(os.environ[PLAN])
-    return _app(Plan(**stored | {"limits": Limits(**stored["limits"])}))
+    app = _app(Plan(**stored | {"limits": Limits(**stored["limits"])}))
+    settle()
+    return app
 
 
 def _app(plan: Plan) -> FastAPI:
@@ -81,34 +77,47 @@ def _app(plan: Plan) -> FastAPI:
     return app
 
 
+def settle() -> None:
+    """Take what start-up made out of garbage collection, which would look through it again and again.
+
+    A full collection stops all requests, for 0.1 s with the objects that the imported libraries have.
+    """
+    gc.collect()
+    gc.freeze()
+
+
 def serve(plan: Plan, *, host: str, port: int, workers: int, grace: float) -> None:
     """Serve until a signal; then no new connections, and up to ``grace`` seconds for the requests that are there."""
-    import uvicorn
-
     if workers < 1 or plan.threads < 1:
         raise HyperfrontError("a server needs at least one worker and one thread", got=(workers, plan.threads))
-    _refuse_taken(host, port)
-    app = _app(plan)  # here too, so that what is wrong is said once, and before anything listens
+    app = _app(plan)  # also where workers make their own, so that errors come once and before the address is told
     service: Service = app.state.server.service
-    url = f"http://{host}:{port}"
-    hints = {"docs": f"{url}/docs", "try": describe.curl(service, url)}
-    logs.event("starting", url=url, model=service.name, workers=workers, **hints)
-    options: dict[str, Any] = {
-        "host": host,
-        "port": port,
-        "log_config": None,
-        "access_log": False,
-        "server_header": False,
-        "timeout_keep_alive": 75,
-        "timeout_graceful_shutdown": max(1, round(grace)),
-    }
-    if workers == 1:
-        uvicorn.run(app, **options)
-        return
-    with tempfile.TemporaryDirectory(prefix="hyperfront-metrics-") as folder:
-        os.environ[PLAN], os.environ[SHARED] = json.dumps(asdict(plan)), folder
-        try:
-            uvicorn.run("hyperfront.apps.serve.process:worker", factory=True, workers=workers, **options)
-        finally:
-            del os.environ[PLAN], os.environ[SHARED]
+    options = OPTIONS | {"timeout_keep_alive": 75, "timeout_graceful_shutdown": max(1, round(grace))}
+    with listen(host, port) as listener:
+        url = address(host, listener)
+        hints = {"docs": f"{url}/docs", "try": describe.curl(service, url)}
+        logs.event("starting", url=url, model=service.name, workers=workers, **hints)
+        if workers == 1:
+            settle()
+            with contextlib.suppress(KeyboardInterrupt):
+                uvicorn.Server(uvicorn.Config(app, **options)).run(sockets=[listener])
+            gc.unfreeze()  # so that libraries find their objects when Python ends
+            return
+        port = listener.getsockname()[1]
+    with tempfile.TemporaryDirectory(prefix="hyperfront-metrics-") as folder, _environment(plan, folder):
+        uvicorn.run(WORKER, factory=True, workers=workers, host=host, port=port, **options)
     sys.stderr.flush()
+
+
+@contextlib.contextmanager
+def _environment(plan: Plan, folder: str) -> Iterator[None]:
+    """The environment of workers: the plan, the folder of their metrics, and no imports from the current folder."""
+    given = {PLAN: json.dumps(asdict(plan)), SHARED: folder, "PYTHONSAFEPATH": "1"}
+    before = {name: os.environ[name] for name in given if name in os.environ}
+    os.environ.update(given)
+    try:
+        yield
+    finally:
+        for name in given:
+            del os.environ[name]
+        os.environ.update(before)

@@ -10,9 +10,9 @@ import numpy as np
 import orjson
 from torch import Tensor
 
-from hyperfront.apps.serve.refusal import Refusal
 from hyperfront.apps.serve.requests import Asked
 from hyperfront.apps.serve.service import Service
+from hyperfront.apps.shared.refusal import Refusal
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,15 @@ class Reply:
     header_length: int | None
 
 
-def encode(service: Service, version: str, asked: Asked, outputs: Sequence[Tensor]) -> Reply:
-    """The response to what was asked."""
+def encode(service: Service, version: str, asked: Asked, outputs: Sequence[Tensor], most: int) -> Reply:
+    """The response to what was asked; ``most`` numbers may be JSON."""
+    if sum(outputs[index].numel() for index, binary in asked.outputs if not binary) > most:
+        raise Refusal(
+            "the outputs are too large for JSON",
+            expected=f"at most {most} numbers",
+            fix='ask for them with the parameter "binary_data_output": true',
+            status=413,
+        )
     entries, blobs = [], []
     for index, binary in asked.outputs:
         spec, array = service.outputs[index], outputs[index].numpy()

@@ -8,20 +8,20 @@ does not fit is refused with a reason; nothing is allocated from a shape before 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import orjson
 import torch
 
+from hyperfront.apps.serve.documents import Blobs, read
 from hyperfront.apps.serve.predictor import Query
-from hyperfront.apps.serve.refusal import Refusal
 from hyperfront.apps.serve.service import RAY, Service
 from hyperfront.apps.serve.settings import Limits
 from hyperfront.apps.serve.tensors import DATATYPES, TensorSpec
+from hyperfront.apps.shared.rays import numbers
+from hyperfront.apps.shared.refusal import Refusal
 
 HEADER_LENGTH = "inference-header-content-length"
 
@@ -39,14 +39,14 @@ class Asked:
 
 def decode(service: Service, limits: Limits, body: bytearray, header_length: str | None) -> Asked:
     """The request in ``body``, or a :class:`Refusal`."""
-    document, blobs = _document(body, header_length)
+    document, blobs = read(body, header_length, limits.json_elements)
     parameters = _parameters(document, "the request")
     specs = {RAY: service.ray, **{spec.name: spec for spec in service.inputs}}
     arrays: dict[str, np.ndarray] = {}
     for entry in _entries(document.get("inputs", []), "inputs"):
         spec = specs.get(entry["name"])
         if spec is None:
-            raise Refusal("unknown input", got=repr(entry["name"]), expected="one of " + ", ".join(specs))
+            raise Refusal("unknown input", got=repr(entry["name"])[:80], expected="one of " + ", ".join(specs))
         if spec.name in arrays:
             raise Refusal("an input is given twice", got=spec.name)
         arrays[spec.name] = _array(entry, spec, limits, blobs)
@@ -69,43 +69,9 @@ def decode(service: Service, limits: Limits, body: bytearray, header_length: str
     return Asked(query, outputs, name)
 
 
-class _Blobs:
-    """The binary data behind the JSON, taken off from the front."""
-
-    def __init__(self, body: bytearray, start: int):
-        self.body, self.place = body, start
-
-    @property
-    def left(self) -> int:
-        return len(self.body) - self.place
-
-    def take(self, size: int) -> int:
-        place, self.place = self.place, self.place + size
-        return place
-
-
-def _document(body: bytearray, header_length: str | None) -> tuple[dict[str, Any], _Blobs]:
-    end = len(body)
-    if header_length is not None:
-        if not re.fullmatch("[0-9]{1,12}", header_length) or int(header_length) > len(body):
-            raise Refusal(
-                "the header Inference-Header-Content-Length is wrong",
-                got=header_length[:40],
-                expected=f"the length of the JSON in front of the binary data, at most {len(body)}",
-            )
-        end = int(header_length)
-    try:
-        document = orjson.loads(memoryview(body)[:end])
-    except orjson.JSONDecodeError as error:
-        raise Refusal("the request is not JSON", got=error) from None
-    if not isinstance(document, dict):
-        raise Refusal("the request is not a JSON object", got=type(document).__name__)
-    return document, _Blobs(body, end)
-
-
-def check_index(body: bytearray) -> None:
-    """A request for the list of models: nothing, or whether only those that are ready are wanted, which ours is."""
-    asked = _document(body, None)[0] if body else {}
+def check_index(body: bytearray, limits: Limits) -> None:
+    """Check a request for the list of models: it is empty, or says whether only models that are ready are wanted."""
+    asked = read(body, None, limits.json_elements)[0] if body else {}
     if not isinstance(asked.get("ready", True), bool):
         raise Refusal("ready is neither true nor false", got=str(asked["ready"])[:40])
 
@@ -128,7 +94,7 @@ def _entries(listed: Any, what: str) -> list[dict[str, Any]]:
     return listed
 
 
-def _array(entry: dict[str, Any], spec: TensorSpec, limits: Limits, blobs: _Blobs) -> np.ndarray:
+def _array(entry: dict[str, Any], spec: TensorSpec, limits: Limits, blobs: Blobs) -> np.ndarray:
     shape, kind = entry.get("shape"), entry.get("datatype", "")
     allowed = ("FP32", "FP64") if spec.name == RAY else (spec.datatype,)
     if kind not in allowed:
@@ -187,17 +153,7 @@ def _rays(tensor: np.ndarray | None, parameter: Any, objectives: Sequence[str]) 
             expected=f"an input {RAY!r} with {len(objectives)} numbers for each row or for all, or a parameter {RAY!r}",
         )
     if tensor is None:
-        numbers = parameter
-        if isinstance(parameter, str):
-            try:
-                numbers = [float(number) for number in parameter.strip("[] ").split(",")]
-            except ValueError:
-                raise Refusal("the ray is not understood", got=repr(parameter)[:80], expected='"0.3, 0.7"') from None
-        if not isinstance(numbers, list) or not all(type(number) in (int, float) for number in numbers):
-            raise Refusal("the ray is not a list of numbers", got=str(parameter)[:80])
-        if len(numbers) != len(objectives):
-            raise Refusal("the ray has the wrong length", got=len(numbers), expected=", ".join(objectives))
-        tensor = np.array(numbers, dtype=np.float64)
+        tensor = np.array(numbers(parameter, objectives), dtype=np.float64)
     with np.errstate(over="ignore"):
         rays = tensor.reshape(-1, len(objectives)).astype(np.float32)
     for row in rays.tolist() if len(rays) == 1 else ():

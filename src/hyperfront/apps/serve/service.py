@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hyperfront.apps.serve.cache import WeightCache
 from hyperfront.apps.serve.predictor import Outputs, Predictor, Query
 from hyperfront.apps.serve.signature import examples, inputs_of, outputs_of
 from hyperfront.apps.serve.tensors import TensorSpec
+from hyperfront.apps.shared.cache import WeightCache
 from hyperfront.errors import HyperfrontError
 from hyperfront.front import Front, evaluate
 from hyperfront.model import ParetoModel

@@ -1,30 +1,28 @@
-"""What a server allows, and whom."""
+"""The limits and the settings of a server."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hyperfront.apps.shared.bodies import BodyLimits
 from hyperfront.errors import HyperfrontError
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What one request may cost; more is refused with a reason."""
+class Limits(BodyLimits):
+    """What one request may cost, and all of them together; more is refused with a reason.
 
-    body_bytes: int = 64 * 2**20
-    """Of a body, as it is sent and once it is unpacked."""
+    ``seconds`` counts from the first byte of a request to its answer.
+    """
+
     elements: int = 2**24
-    """Numbers in one tensor, of the inputs or of the outputs."""
+    """The most numbers in one tensor, of the inputs or of the outputs."""
+    json_elements: int = 2**18
+    """The most numbers, lists and objects in a request or response as JSON; parsing holds up all other requests."""
     rows: int = 4096
+    """The most rows in one request."""
     concurrency: int = 256
     """Requests that are worked on or wait at the same time, in each worker."""
-    seconds: float = 30.0
-    """From the first byte of a request to its answer."""
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if not value > 0:
-                raise HyperfrontError(f"the limit {name} is not positive", got=value)
 
 
 @dataclass(frozen=True)

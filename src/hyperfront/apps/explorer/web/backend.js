@@ -18,7 +18,7 @@ const live = {
   measure: async (ray) => point(await ask(`api/measure?ray=${ray.join(",")}`)),
   select: async (minimize, limits) => {
     const named = Object.fromEntries(limits.map(({ column, sign, bound }) => [COLUMNS[column], [sign, bound]]));
-    const body = JSON.stringify({ minimize: COLUMNS[minimize], limits: named });
+    const body = JSON.stringify({ minimize: COLUMNS[minimize], subject_to: named });
     return point(await ask("api/select", { method: "POST", headers: { "Content-Type": "application/json" }, body }));
   },
   front: () => ask("api/front"),

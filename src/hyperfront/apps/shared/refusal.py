@@ -1,4 +1,4 @@
-"""What a request gets instead of an answer."""
+"""The error that a request gets instead of an answer."""
 
 from __future__ import annotations
 
@@ -13,14 +13,27 @@ class Refusal(HyperfrontError):
     """
 
     def __init__(
-        self, what: str, *, got: object = None, expected: object = None, fix: object = None, status: int = 400
+        self,
+        what: str,
+        *,
+        got: object = None,
+        expected: object = None,
+        fix: object = None,
+        status: int = 400,
+        retry_after: int | None = None,
     ):
         super().__init__(what, got=got, expected=expected, fix=fix)
-        self.status = status
+        self.status, self.retry_after = status, retry_after
 
     @property
     def reason(self) -> str:
         return one_line(self)
+
+
+def headers(error: HyperfrontError) -> dict[str, str]:
+    """The headers of the response: when to try again, if that helps."""
+    seconds = getattr(error, "retry_after", None)
+    return {} if seconds is None else {"retry-after": str(seconds)}
 
 
 def one_line(error: HyperfrontError) -> str:

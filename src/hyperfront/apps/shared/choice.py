@@ -1,17 +1,20 @@
-"""``/v1/select``: the ray with the best of one loss, within limits on others."""
+"""The operating point that a client asks for: the best of one loss, within limits on others."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+from torch import Tensor
 
-from hyperfront.apps.serve.refusal import Refusal, one_line
+from hyperfront.apps.shared.refusal import Refusal
 from hyperfront.errors import SelectionError
 from hyperfront.front import Front
 
 Limit = FiniteFloat | tuple[Literal["<=", ">="], FiniteFloat]
+BODY_BYTES = 64 * 2**10
+"""The most bytes of a choice as JSON."""
 
 
 class Choice(BaseModel):
@@ -20,6 +23,21 @@ class Choice(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
     minimize: Annotated[str, Field(description="The name of a loss or score")]
     subject_to: Annotated[dict[str, Limit], Field(description="Limits by name of loss or score")] = {}
+
+    def ray(self, front: Front, *, rounds: int = 8) -> Tensor:
+        """The ray ``[m]`` of the operating point; ``rounds`` as in :meth:`~hyperfront.front.Front.select`."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the response says whether the point was refined
+            try:
+                return front.select(self.minimize, self.subject_to, rounds=rounds)
+            except SelectionError as error:
+                raise Refusal(
+                    error.what,
+                    got=error.got,
+                    expected=error.expected,
+                    fix=error.fix,
+                    status=422 if "keeps the limits" in error.what else 400,
+                ) from None
 
 
 def parse(body: bytes | bytearray) -> Choice:
@@ -30,21 +48,3 @@ def parse(body: bytes | bytearray) -> Choice:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"])
         raise Refusal("the request is not understood", got=f"{place or 'the body'}: {first['msg']}") from None
-
-
-def choose(front: Front, choice: Choice) -> dict[str, Any]:
-    """The ray, and what is known of the point there."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the response says where it looked
-        try:
-            ray = front.select(choice.minimize, choice.subject_to)
-        except SelectionError as error:
-            raise Refusal(one_line(error), status=422 if "keeps the limits" in error.what else 400) from None
-    point = front.evaluator(ray[None]) if front.evaluator else front
-    row = 0 if front.evaluator else int((front.rays == ray).all(1).nonzero()[0])
-    return {
-        "ray": ray.tolist(),
-        "losses": dict(zip(front.objectives, point.losses[row].tolist())),
-        "scores": {name: values[row].item() for name, values in point.scores.items()},
-        "refined": front.evaluator is not None,
-    }

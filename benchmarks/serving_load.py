@@ -1,0 +1,154 @@
+"""The client side of benchmarks/serving.py: requests, keep-alive connections, and the time of each answer."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import random
+import struct
+import time
+from collections.abc import Iterator
+
+IMAGE = struct.pack("<1296f", *(random.Random(0).random() for _ in range(1296)))
+HEADER = {
+    "inputs": [
+        {"name": "x", "datatype": "FP32", "shape": [1, 1, 36, 36], "parameters": {"binary_data_size": 5184}},
+        {"name": "ray", "datatype": "FP32", "shape": [1, 2], "parameters": {"binary_data_size": 8}},
+    ],
+    "parameters": {"binary_data_output": True},
+}
+
+
+def request(ray: float) -> bytes:
+    text = json.dumps(HEADER).encode()
+    body = text + IMAGE + struct.pack("<2f", ray, 1 - ray)
+    head = (
+        "POST /v2/models/lenet/infer HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\n"
+        f"Inference-Header-Content-Length: {len(text)}\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+def rays(kind: str) -> Iterator[bytes]:
+    """Requests without end."""
+    if kind == "a new ray each":
+        generator = random.Random(1)
+        while True:
+            yield request(generator.random())
+    prepared = [request(0.5)] if kind == "one ray" else [request((k + 0.5) / 100) for k in range(100)]
+    while True:
+        yield from prepared
+
+
+class Connection(asyncio.Protocol):
+    """One keep-alive connection with at most one request on the way."""
+
+    async def open(self, port: int) -> Connection:
+        self.buffer, self.answer = bytearray(), None
+        self.transport, _ = await asyncio.get_running_loop().create_connection(lambda: self, "127.0.0.1", port)
+        return self
+
+    def data_received(self, data: bytes) -> None:
+        self.buffer += data
+        end = self.buffer.find(b"\r\n\r\n")
+        if end < 0:
+            return
+        head = bytes(self.buffer[:end]).lower()
+        length = int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0])  # the first header of uvicorn's
+        if len(self.buffer) >= end + 4 + length:
+            answer = bytes(self.buffer)
+            self.buffer.clear()
+            if head.startswith(b"http/1.1 200"):
+                self.answer.set_result(None)
+            else:
+                self.answer.set_exception(RuntimeError(answer))
+
+    def send(self, message: bytes) -> asyncio.Future:
+        self.answer = asyncio.get_running_loop().create_future()
+        self.transport.write(message)
+        return self.answer
+
+
+async def burst(opened: list[Connection], messages: Iterator[bytes], count: int) -> float:
+    """Seconds for that many requests, one after the other on each connection."""
+    left = count
+
+    async def client(connection: Connection) -> None:
+        nonlocal left
+        while left > 0:
+            left -= 1
+            await connection.send(next(messages))
+
+    start = time.perf_counter()
+    await asyncio.gather(*(client(connection) for connection in opened))
+    return time.perf_counter() - start
+
+
+async def latencies(port: int, messages: Iterator[bytes], count: int, rate: float) -> list[float]:
+    """Seconds of each request, from when it was due; they come as a Poisson process, whatever the server does."""
+    free = [await Connection().open(port) for _ in range(8)]
+    everything, found, generator = list(free), [], random.Random(2)
+    tasks, due = [], time.perf_counter() + 0.05
+
+    async def one(due: float) -> None:
+        connection = free.pop() if free else await Connection().open(port)
+        await connection.send(next(messages))
+        found.append(time.perf_counter() - due)
+        free.append(connection)
+
+    for _ in range(count):
+        due += generator.expovariate(rate)
+        wait = due - time.perf_counter()
+        if wait > 0:
+            await asyncio.sleep(wait)
+        tasks.append(asyncio.create_task(one(due)))
+    await asyncio.gather(*tasks)
+    for connection in {*everything, *free}:
+        connection.transport.close()
+    return sorted(found)
+
+
+async def closed_loop(port: int, messages: Iterator[bytes], connections: int, seconds: float) -> list[float]:
+    """Sorted seconds of each request, one after the other on each of the connections."""
+    opened = [await Connection().open(port) for _ in range(connections)]
+    found: list[float] = []
+    end = time.perf_counter() + seconds
+
+    async def client(connection: Connection) -> None:
+        while (start := time.perf_counter()) < end:
+            await connection.send(next(messages))
+            found.append(time.perf_counter() - start)
+
+    await asyncio.gather(*(client(connection) for connection in opened))
+    for connection in opened:
+        connection.transport.close()
+    return sorted(found)
+
+
+def hostile_request(value: bytes) -> list[bytes]:
+    """A body that is just within the limits on values, packed and plain, and one that is far beyond them."""
+    within = b'{"a":[' + b",".join([value] * (2**17 - 9)) + b"]}"
+    beyond = b'{"a":[' + b",".join([value] * (60 * 2**20 // (len(value) + 1))) + b"]}"
+    head = "POST /v2/models/lenet/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n{}\r\n"
+    packed = [gzip.compress(body, 1) for body in (within, beyond)]
+    encoding = "Content-Encoding: gzip\r\n"
+    messages = [head.format(len(body), encoding).encode() + body for body in packed]
+    return [head.format(len(within), "").encode() + within, *messages]
+
+
+async def health_during(port: int, hostile: list[list[bytes]]) -> float:
+    """The longest time to an answer of a health check while the hostile requests are sent, all at once."""
+    message = b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    prober, slowest, tasks = await Connection().open(port), 0.0, []
+    for body in [body for bodies in hostile for body in bodies]:
+        connection = await Connection().open(port)
+        tasks.append(asyncio.ensure_future(connection.send(body)))
+    while not all(task.done() for task in tasks):
+        start = time.perf_counter()
+        await prober.send(message)
+        slowest = max(slowest, time.perf_counter() - start)
+        await asyncio.sleep(0.005)
+    for task in tasks:
+        task.exception()  # they are refused
+    return slowest

@@ -1,0 +1,11 @@
+"""Code that the explorer and the server share; it needs FastAPI, uvicorn and httptools, and nothing else of a server.
+
+protocol    HTTP with bounded headers
+listening   sockets and ports, and the uvicorn server on them
+bodies      request bodies with bounded size, time and memory
+rays        rays as clients write them
+choice      the operating point that a client asks for
+cache       generated weights, kept while there is room
+pages       the content security policy of an HTML page
+refusal     the error that becomes an HTTP status
+"""

@@ -1,0 +1,39 @@
+"""Sockets, ports, and the options of the uvicorn server on them."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+from hyperfront.apps.shared.protocol import BoundedHeaders
+from hyperfront.errors import HyperfrontError
+
+OPTIONS: dict[str, Any] = {
+    "http": BoundedHeaders,
+    "ws": "none",
+    "log_config": None,
+    "access_log": False,
+    "server_header": False,
+}
+"""uvicorn's options for both servers: bounded headers, no WebSockets, no access log, no banner."""
+
+
+def listen(host: str, port: int, *, tries: int = 1) -> socket.socket:
+    """A socket at the port, or at the first free one of the ``tries`` ports from it on; any free port for 0."""
+    reason: OSError | None = None
+    for candidate in range(port, port + (tries if port else 1)):
+        try:
+            family = socket.getaddrinfo(host, candidate, type=socket.SOCK_STREAM)[0][0]
+            return socket.create_server((host, candidate), family=family, backlog=2048)
+        except OSError as error:
+            reason = error
+    raise HyperfrontError(
+        "the server cannot listen there",
+        got=f"{host}:{port}: {reason.strerror if reason else ''}",
+        fix="choose another --port or --host",
+    )
+
+
+def address(host: str, listener: socket.socket) -> str:
+    """The URL of a server on the socket."""
+    return f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"

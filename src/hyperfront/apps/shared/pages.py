@@ -1,0 +1,22 @@
+"""The content security policy of an HTML page that brings its style and its script with it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+
+def policy(style: str, script: str | None = None) -> str:
+    """A policy that allows this style, this script, and connections to the page's own server; nothing else.
+
+    >>> policy("p { margin: 0 }").split("; ")[:2]
+    ["default-src 'none'", "style-src 'sha256-7IWhgxoOGTB5NQzjGk9OPt0FwhVeBvZGoWgF9xLLh8c='"]
+    """
+    own = [f"style-src '{_hash(style)}'"]
+    if script is not None:
+        own += [f"script-src '{_hash(script)}'", "img-src data: blob:", "connect-src 'self'"]
+    return "; ".join(["default-src 'none'", *own, "base-uri 'none'", "form-action 'none'"])
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

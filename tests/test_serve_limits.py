@@ -1,0 +1,231 @@
+"""Requests that ask for too much: refused with a reason, at a bounded cost, while others are answered."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import gzip
+import json
+import os
+import select
+import socket
+import threading
+import time
+import urllib.parse
+import zlib
+from dataclasses import asdict
+
+import pytest
+import torch
+
+import hyperfront as hf
+from hyperfront.apps.serve import documents, process, requests
+from hyperfront.apps.serve.service import Service
+from hyperfront.apps.serve.settings import Limits, Settings
+from hyperfront.apps.serve.tensors import TensorSpec
+from hyperfront.apps.shared.bodies import FREE, Bodies, BodyLimits
+from hyperfront.apps.shared.protocol import HEADER_BYTES, HEADER_COUNT
+from hyperfront.apps.shared.refusal import Refusal
+from tests import explored
+from tests.serving import Client, serving
+
+PATH = "/v2/models/echo/infer"
+POST = f"POST {PATH} HTTP/1.1\r\nHost: a\r\n".encode()
+LIMITS = Limits(body_bytes=400_000, held_bytes=1_000_000, elements=100_000, json_elements=20_000, rows=100, seconds=20)
+
+
+def echo() -> Service:
+    """The identity on rows of 3 numbers."""
+    spec = TensorSpec("x", "FP32", (3,))
+    return Service("echo", ("a", "b"), (spec,), (spec,), lambda some: [query.inputs for query in some], lambda _: 0.0)
+
+
+@pytest.fixture(scope="module")
+def server():
+    with serving(echo(), Settings(LIMITS)) as client:
+        yield client
+        assert ask(client, 1)[0] == 200
+
+
+def ask(server: Client, rows: int, **more) -> tuple[int, dict]:
+    x = {"name": "x", "datatype": "FP32", "shape": [rows, 3], "data": [0] * (3 * rows)}
+    return server.post(PATH, {"parameters": {"ray": [0.5, 0.5]}, "inputs": [x], **more})
+
+
+# ---- one body --------------------------------------------------------------------------------------------------------
+
+
+def test_a_body_that_is_too_large_is_not_read(server):
+    assert server.call("POST", PATH, b" " * 400_001)[0] == 413
+    chunked = (b"10000\r\n" + b" " * 0x10000 + b"\r\n") * 8 + b"0\r\n\r\n"
+    assert server.raw(POST + b"Transfer-Encoding: chunked\r\n\r\n" + chunked).startswith(b"HTTP/1.1 413")
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
+def test_a_bomb_does_not_go_off(server, pack):
+    bomb = pack(bytes(50_000_000))
+    assert len(bomb) < 100_000
+    encoding = {"Content-Encoding": "gzip" if pack is gzip.compress else "deflate"}
+    assert server.call("POST", PATH, bomb, encoding)[0] == 413
+    assert server.call("POST", PATH, bomb[:1000], encoding)[0] in (400, 413)
+    assert server.call("POST", PATH, pack(b"{}") + b"x", encoding)[0] == 400
+
+
+@pytest.mark.parametrize("value", [b"[]", b"{}", b"1.5", b'""'])
+def test_json_with_too_many_values_is_never_parsed(server, monkeypatch, value):
+    """A value of three bytes takes a hundred in memory, and all requests wait while JSON is parsed."""
+    monkeypatch.setattr(documents.orjson, "loads", lambda text: pytest.fail("it was parsed"))
+    body = gzip.compress(b'{"a":[' + b",".join([value] * 25_000) + b"]}")
+    status, _, answer = server.call("POST", PATH, body, {"Content-Encoding": "gzip"})
+    assert status == 413 and "too many values" in json.loads(answer)["error"]
+
+
+def test_large_json_is_parsed_beside_the_event_loop_and_small_json_on_it(server, monkeypatch):
+    threads, decode = [], requests.decode
+
+    def recorded(*arguments):
+        threads.append(threading.current_thread().name)
+        return decode(*arguments)
+
+    monkeypatch.setattr(requests, "decode", recorded)
+    assert ask(server, 1)[0] == ask(server, 1, id=" " * 70_000)[0] == 200
+    assert [name.startswith("large") for name in threads] == [False, True]
+    assert gc.isenabled()
+
+
+def test_too_many_rows_and_numbers(server):
+    assert ask(server, 100)[0] == 200
+    assert ask(server, 101)[0] == ask(server, 2000)[0] == 413
+
+
+def test_outputs_too_large_for_json_are_sent_as_binary():
+    spec, wide = TensorSpec("x", "FP32", (3,)), TensorSpec("y", "FP32", (3000,))
+    outputs = [(torch.zeros(10, 3000),)]
+    service = Service("echo", ("a", "b"), (spec,), (wide,), lambda some: outputs, lambda _: 0.0)
+    with serving(service, Settings(LIMITS)) as client:
+        assert ask(client, 10)[0] == 413
+        x = {"name": "x", "datatype": "FP32", "shape": [10, 3], "data": [0] * 30}
+        wanted = {"parameters": {"ray": [0.5, 0.5], "binary_data_output": True}, "inputs": [x]}
+        status, _, body = client.call("POST", PATH, json.dumps(wanted).encode())
+        assert status == 200 and len(body) > outputs[0][0].nbytes
+
+
+def test_a_body_that_never_ends_is_given_up():
+    with serving(echo(), Settings(Limits(seconds=0.2))) as client:
+        assert client.raw(POST + b"Content-Length: 100\r\n\r\n{", wait=20).startswith(b"HTTP/1.1 408")
+
+
+# ---- all bodies ------------------------------------------------------------------------------------------------------
+
+
+def test_all_bodies_together_are_bounded_and_small_requests_go_on(server):
+    """Bodies of which the last byte never comes: some are refused, the others are forgotten with their connections."""
+    held = server.server.bodies
+    with contextlib.ExitStack() as stack:
+        connections = []
+        for _ in range(8):
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=20))
+            connection.sendall(POST + b"Content-Length: 380000\r\n\r\n" + b" " * 379_999)
+            connections.append(connection)
+        refused, deadline = [], time.time() + 30
+        while len(refused) < 5 and time.time() < deadline:  # four whole bodies are more than the limit
+            refused = select.select(connections, [], [], 0.05)[0]
+        answers = [connection.recv(65536) for connection in refused]
+        assert len(answers) >= 5
+        assert all(answer.startswith(b"HTTP/1.1 503") and b"retry-after: 1" in answer for answer in answers)
+        assert 0 < held.held <= LIMITS.held_bytes
+        assert ask(server, 100)[0] == 200
+        assert server.get("/v2/health/live")[0] == 200
+    deadline = time.time() + 30
+    while held.held and time.time() < deadline:
+        time.sleep(0.01)
+    assert held.held == 0
+
+
+def test_unpacked_bytes_count_before_they_are_kept():
+    bodies, packed = Bodies(BodyLimits(held_bytes=10 * FREE)), bytearray(gzip.compress(bytes(20 * FREE)))
+    with pytest.raises(Refusal) as refused, bodies.reader() as reader:
+        reader._unpack(packed, 31, 30 * FREE)
+    assert (refused.value.status, bodies.held) == (503, 0)
+    with bodies.reader() as reader:
+        found = reader._unpack(bytearray(gzip.compress(bytes(5 * FREE))), 31, 30 * FREE)
+        assert len(found) == 5 * FREE and bodies.held == 4 * FREE
+    assert bodies.held == 0
+
+
+def test_the_body_of_a_choice_is_small(server, fonseca):
+    large = json.dumps({"minimize": "x" * 100_000}).encode()
+    assert server.call("POST", "/v1/select", large)[0] in (404, 413)
+    assert fonseca.call("POST", "/api/select", large)[0] == 422
+
+
+# ---- headers ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def fonseca(tmp_path_factory):
+    exploration = hf.explore(explored.toy(tmp_path_factory.mktemp("limits") / "run", "fonseca", variables=2))
+    yield Client(urllib.parse.urlparse(exploration.url).port)
+    exploration.close()
+
+
+START = b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n"
+TOO_MUCH = {
+    "endless value": START + b"X: " + b"a" * 10 * HEADER_BYTES,
+    "endless name": START + b"a" * 10 * HEADER_BYTES,
+    "endless target": b"GET /" + b"a" * 10 * HEADER_BYTES,
+    "large headers": START + (b"X: " + b"a" * 2000 + b"\r\n") * 40,
+    "many headers": START + b"X: a\r\n" * 2 * HEADER_COUNT,
+}
+
+
+@pytest.mark.parametrize("case", TOO_MUCH)
+@pytest.mark.parametrize("which", ["server", "fonseca"])
+def test_headers_are_bounded(request, which, case):
+    """The parser keeps them before anything else looks at the request; the end of the headers is never sent."""
+    client, message = request.getfixturevalue(which), TOO_MUCH[case]
+    with socket.create_connection(("127.0.0.1", client.port), timeout=20) as connection:
+        for start in range(0, len(message), 4096):
+            try:
+                connection.sendall(message[start : start + 4096])
+            except OSError:
+                break
+        with contextlib.suppress(ConnectionResetError):  # the answer is lost if more was sent: also an end
+            assert connection.recv(100).startswith(b"HTTP/1.1 431")
+
+
+def test_headers_within_the_limits_are_read(server):
+    message = START + b"X: a\r\n" * (HEADER_COUNT - 1) + b"\r\n"
+    assert server.raw(message).startswith(b"HTTP/1.1 200")
+    assert server.raw(START + b"X: " + b"a" * (HEADER_BYTES - 1000) + b"\r\n\r\n").startswith(b"HTTP/1.1 200")
+
+
+def test_the_headers_of_each_request_on_a_connection_count_alone(server):
+    message = START + b"X: a\r\n" * 90 + b"\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+        for _ in range(5):
+            connection.sendall(message)
+            assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+
+
+def test_endless_trailers_close_the_connection(server):
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+        connection.sendall(POST + b"Transfer-Encoding: chunked\r\n\r\n0\r\nX: ")
+        with pytest.raises(OSError):
+            for _ in range(10_000):
+                connection.sendall(b"a" * 4096)
+
+
+# ---- garbage collection ----------------------------------------------------------------------------------------------
+
+
+def test_a_worker_takes_what_start_up_made_out_of_garbage_collection(tmp_path, monkeypatch):
+    """A full collection would look through all of it, and stop every request meanwhile."""
+    run = explored.toy(tmp_path / "run", "fonseca", variables=2)
+    monkeypatch.setitem(os.environ, process.PLAN, json.dumps(asdict(process.Plan(str(run)))))
+    before = gc.get_freeze_count()
+    try:
+        process.worker()
+        assert gc.get_freeze_count() - before > 10_000
+    finally:
+        gc.unfreeze()
