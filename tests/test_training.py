@@ -218,7 +218,7 @@ class Falls(hf.EPO):
 def test_a_solver_that_falls_back_on_most_rays_is_refused_as_often_as_one_tries(tmp_path):
     model = hf.wrap(runs.Net(), ["sum", "product"], hidden=4)
     for resume in (False, True, True):
-        with pytest.raises(LossError, match="fell back on most rays of epoch 1"):
+        with pytest.raises(LossError, match="most rays of epoch 1"):
             hf.fit(
                 model,
                 runs.problem(),
@@ -510,7 +510,7 @@ def test_an_interruption_saves_no_weights_that_broke(tmp_path):
 
     settings = {"epochs": 3, "batch_size": 16, "out": tmp_path / "run"}
     model = hf.wrap(runs.Net(), ["sum", "product"], hidden=4)
-    with pytest.raises(KeyboardInterrupt, match="not saved, since weights are NaN"):
+    with pytest.raises(KeyboardInterrupt, match="weights are NaN"):
         hf.fit(model, runs.problem(), callbacks=[Breaks()], **settings)
     resumed = hf.fit(model, runs.problem(), callbacks=[], resume=True, **settings)
     assert [record["epoch"] for record in resumed.history] == [1, 2, 3]
@@ -644,7 +644,7 @@ def test_without_a_reference_point_one_is_told_that_nothing_is_selected():
 def test_one_is_told_of_a_hypernetwork_that_ignores_its_ray():
     model = hf.wrap(runs.Net(), ["sum", "product"], hidden=4)
     nn.init.constant_(model.hypernet.second.bias, -1e6)  # no unit is positive at any ray, nor has a gradient
-    with pytest.warns(UserWarning, match="all 25 rays have the same validation losses"):
+    with pytest.warns(UserWarning, match="25 rays"):
         hf.fit(model, runs.problem(), epochs=1, batch_size=16, callbacks=[])
 
 
@@ -664,7 +664,7 @@ def test_patience_needs_validation_data():
 @pytest.mark.parametrize(("named", "refused"), [(60, False), (50, False), (49, True)])
 def test_a_solver_may_fall_back_on_half_of_the_rays(named, refused):
     record = {"epoch": 1, "status": {"as_named": named, "relaxed": 25, "min_norm": 25}}
-    with pytest.raises(LossError, match="EPO fell back on most rays of epoch 1") if refused else nullcontext():
+    with pytest.raises(LossError, match="EPO.*epoch 1") if refused else nullcontext():
         loop._refuse_fallbacks(record, hf.EPO())
 
 
@@ -681,7 +681,7 @@ def test_where_there_is_no_terminal_progress_is_a_line_now_and_then(monkeypatch,
 def test_while_a_process_trains_in_a_folder_no_other_does(uninterrupted, tmp_path):
     process = start(tmp_path / "run")
     wait_for(tmp_path / "run", 1)
-    with pytest.raises(CheckpointError, match="another process is at work in this folder"):
+    with pytest.raises(CheckpointError, match="another process"):
         runs.run(tmp_path / "run", resume=True)
     assert finish(process) == 0
     assert all((tmp_path / "run" / name).read_bytes() == (uninterrupted / name).read_bytes() for name in RESULTS)
@@ -691,6 +691,6 @@ def test_while_a_process_trains_in_a_folder_no_other_does(uninterrupted, tmp_pat
 def test_a_run_of_a_problem_of_ones_own_asks_for_the_module_whatever_its_name(tmp_path):
     problem = dataclasses.replace(runs.problem(), identity={"problem": "mine"})
     hf.fit(hf.wrap(runs.Net(), ["sum", "product"]), problem, epochs=1, batch_size=16, out=tmp_path, callbacks=())
-    with pytest.raises(CheckpointError, match="the module must come from you"):
+    with pytest.raises(CheckpointError, match="module"):
         hf.load(tmp_path)
     assert hf.load(tmp_path, target=runs.Net()).record["problem"] == "mine"
