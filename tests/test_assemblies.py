@@ -14,27 +14,12 @@ from hyperfront.model.assemblies import Film, LowRank
 from hyperfront.model.target import Target
 from hyperfront.storage.nests import map_tensors, tensors
 from hyperfront.training.step import Step
-from tests.modules import CASES, Adapted, ConvNet, TiedTransformer, TwoInputs, ViT, mlp
+from tests.helpers.architectures import ARCHITECTURES, shaken
+from tests.helpers.modules import CASES, Adapted, ConvNet, TiedTransformer, TwoInputs, ViT, mlp
 
 RAYS = torch.tensor([[0.5, 0.5], [0.9, 0.1], [0.23, 0.77]])
-ARCHITECTURES = {
-    "mlp": {"hypernet": "mlp", "hidden": 16},
-    "chunked": {"hypernet": "chunked", "hidden": 16, "chunk": 9, "matrices": 2},
-    "low_rank": {"hypernet": "low_rank", "hidden": 16},
-    "low_rank, frozen base": {"hypernet": "low_rank", "rank": 1, "base": "freeze"},
-    "low_rank, linear": {"hypernet": "low_rank", "rank": 2, "linear": True},
-    "film": {"hypernet": "film", "hidden": 16},
-    "film, all frozen": {"hypernet": "film", "rest": "freeze"},
-}
 every_architecture = pytest.mark.parametrize("architecture", ARCHITECTURES)
 every_module = pytest.mark.parametrize("name", CASES)
-
-
-def shaken(module: nn.Module, amount: float = 0.05) -> None:
-    """Away from the start, where low-rank additions and modulations do nothing yet."""
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.add_(amount * torch.randn_like(parameter))
 
 
 def wrapped(name: str, architecture: str, **options) -> tuple[hf.ParetoModel, object]:

@@ -10,7 +10,7 @@ from hyperfront.errors import HyperfrontError, RayError
 from hyperfront.problem.registry import build
 from hyperfront.solvers import Average, Clip, Normalize, NormalizeByStart
 from hyperfront.solvers.base import rescale
-from tests.test_solvers import instances
+from tests.helpers.programs import instances
 
 IDEAL, NADIR = (0.1, -1.0, 0.0), (3.0, 9.0, 0.5)
 SOLVERS = [hf.EPO(), hf.MGDA(), hf.PMTL(), hf.PBI(), hf.HVMax()]
@@ -79,7 +79,7 @@ def test_a_loss_that_starts_at_zero_is_waited_for_and_one_that_stays_there_is_an
     assert normalize(torch.tensor([[4.0, 0.0]]), rays)[1].tolist() == [0.25, 1.0]
     assert normalize(torch.tensor([[4.0, 1.0]]), rays)[1].tolist() == [0.25, 2.0]
     for start in (0.0, -2.0):
-        with pytest.raises(HyperfrontError, match="zero or negative at the start"):
+        with pytest.raises(HyperfrontError, match="zero or negative"):
             NormalizeByStart()(torch.tensor([[4.0, start]]), rays)
 
 

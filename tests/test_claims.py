@@ -123,7 +123,7 @@ def test_a_hypernetwork_that_ignores_its_ray_has_one_point_and_the_table_says_so
     finding = comparisons.compared(workshop_of(known), [SIDE], {"adult": {}})
     points = {row[0]: row[3] for row in finding.tables[0].rows}
     assert points["LS"] == "5" and points["PHN-EPO"] == "1"
-    assert [note for note in finding.notes if "PHN-EPO: in 1 of 2 runs all rays have the same losses" in note]
+    assert [note for note in finding.notes if "PHN-EPO" in note and "1 of 2 runs" in note]
     assert not remarks.ignored_rays("Toy", known["adult-phn"][1:])
     assert not remarks.ignored_rays("Toy", [result("ls", losses=[[0.5, 0.5]] * 5)])
 
@@ -223,7 +223,7 @@ def test_what_cpmtl_begins_with_is_said_where_it_is_not_what_ls_has():
         ls = [result("ls", losses=[start])]
         expanded = [result("cpmtl", family="cpmtl", rays=[], losses=[begun, more], reference=(1.0, 1.0))]
         notes = remarks.begun_anew("Toy", ls, expanded)
-        assert notes == ["Toy: CPMTL begins with models of LS that were trained anew; these alone have 0.300."] * said
+        assert len(notes) == said and all("CPMTL" in note and "0.300" in note for note in notes)
 
 
 def test_points_that_validation_data_would_not_keep_are_counted_apart():
@@ -377,10 +377,9 @@ def test_a_finding_in_words_has_all_that_was_found_and_what_is_missing():
     devices = [{"device": "cpu"}, {"device": "cpu"}, {"device": "cuda"}]
     table, claim = Table("HV", ("method", "HV"), [("ls", "0.3")]), Claim("more", True, "3 against 2")
     found = Finding([table], claims=[claim], missing=["epo"], environments=devices, timed=devices)
-    assert found.markdown().split("\n\n") == [
-        "**HV**", "| method | HV |\n| --- | --- |\n| ls | 0.3 |", "- yes: more: 3 against 2",
-        "- Times are of different devices: cpu, cuda.", "Missing: epo\n",
-    ]  # fmt: skip
+    title, drawn, claimed, times, missing = found.markdown().split("\n\n")
+    assert (title, drawn) == ("**HV**", "| method | HV |\n| --- | --- |\n| ls | 0.3 |")
+    assert claimed.startswith("- yes: more") and "different devices: cpu, cuda" in times and "epo" in missing
     assert found.document()["environments"] == devices[1:] and not found.empty and not Finding().empty
     assert Finding(missing=["epo"]).empty and Finding(timed=devices[:2]).markdown() == "\n"
 

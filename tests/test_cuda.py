@@ -25,10 +25,10 @@ from hyperfront.training.adam import Adam
 from hyperfront.zoo import toys
 from hyperfront.zoo.lenet import LeNet
 from hyperfront.zoo.shift import Shift
-from tests import runs
-from tests.gpu import exact_products
-from tests.modules import CASES, ConvNet, mlp
-from tests.test_assemblies import ARCHITECTURES, shaken
+from tests.helpers import runs
+from tests.helpers.architectures import ARCHITECTURES, shaken
+from tests.helpers.gpu import exact_products
+from tests.helpers.modules import CASES, ConvNet, mlp
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 

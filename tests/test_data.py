@@ -21,7 +21,7 @@ from hyperfront.zoo.data import download, find, read
 from hyperfront.zoo.data.checksums import note
 from hyperfront.zoo.data.idx import parse
 from hyperfront.zoo.data.registry import DATASETS, DataFile, Dataset, datafile
-from tests.data import DATA, needs_data
+from tests.helpers.data import DATA, needs_data
 
 CONTENT = bytes(range(256)) * 1000
 

@@ -19,7 +19,7 @@ from hyperfront.errors import HyperfrontError
 from hyperfront.solvers import NormalizeByStart
 from hyperfront.training.engines import graph
 from hyperfront.training.engines.graph import NotCapturable
-from tests import runs
+from tests.helpers import runs
 
 
 def tiny(engine: str, solver: hf.Solver, rays_per_step: int) -> hf.Run:

@@ -57,7 +57,7 @@ def test_results_of_other_settings_have_a_row_of_their_own_whatever_the_problem_
 
 
 def test_two_results_of_the_same_settings_are_said():
-    with pytest.warns(UserWarning, match="the first counts: adult, best, phn-epo, seed 0"):
+    with pytest.warns(UserWarning, match="adult, best, phn-epo, seed 0"):
         (row,) = summarize([result(0, ON_RAYS), replace(result(0, OFF_RAYS), fronts=result(1, OFF_RAYS).fronts)])
     assert dict(zip(COLUMNS, row))["HV"] == "1.000"
 

@@ -29,9 +29,11 @@ from hyperfront.apps.shared.choice import Choice
 from hyperfront.problem.registry import build
 from hyperfront.training.runs import RunFolder
 from hyperfront.zoo.nyuv2 import depth_of
-from tests import explored
-from tests.data import DATA, needs_data
-from tests.test_cli import hyperfront
+from tests.helpers import explored
+from tests.helpers.command import hyperfront_process as hyperfront
+from tests.helpers.data import DATA, needs_data
+
+MINE = ["--target", "tests.helpers.explored:network", "--problem"]
 
 
 @pytest.fixture(scope="module")
@@ -409,8 +411,8 @@ def test_the_command_serves_until_ctrl_c(fonseca):
 
 
 def test_the_command_writes_a_page(own, tmp_path):
-    words = ["explore", str(own.folder.path), "--target", "tests.explored:network", "--problem"]
-    text = hyperfront(*words, "tests.explored:regression", "--static", str(tmp_path / "p.html"), folder=".")
+    words = ["explore", str(own.folder.path), *MINE]
+    text = hyperfront(*words, "tests.helpers.explored:regression", "--static", str(tmp_path / "p.html"), folder=".")
     assert "it needs no server" in text
     assert (tmp_path / "p.html").stat().st_size > 50_000
 
@@ -419,9 +421,22 @@ def test_the_command_writes_a_page(own, tmp_path):
     ("words", "message"),
     [
         ([], "--target package.module:factory"),
-        (["--target", "tests.explored:network"], "no built-in problem"),
-        (["--target", "tests.explored:network", "--problem", "tests.explored:network"], "made no problem"),
-        (["--target", "tests.explored:network", "--problem", "tests.explored:regression", "--baselines", "."], "front"),
+        (["--target", "tests.helpers.explored:network"], "no built-in problem"),
+        (
+            ["--target", "tests.helpers.explored:network", "--problem", "tests.helpers.explored:network"],
+            "made no problem",
+        ),
+        (
+            [
+                "--target",
+                "tests.helpers.explored:network",
+                "--problem",
+                "tests.helpers.explored:regression",
+                "--baselines",
+                ".",
+            ],
+            "front",
+        ),
     ],
 )
 def test_the_command_explains_mistakes(own, words, message, capsys):

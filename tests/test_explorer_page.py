@@ -13,9 +13,9 @@ import torch
 import hyperfront as hf
 from hyperfront.apps.shared.choice import Choice
 from hyperfront.front import selection
-from tests import explored
-from tests.chromium import chromium, needs_chromium
-from tests.data import DATA, needs_data
+from tests.helpers import explored
+from tests.helpers.chromium import chromium, needs_chromium
+from tests.helpers.data import DATA, needs_data
 
 __all__ = ["chromium"]  # the fixture
 pytestmark = needs_chromium

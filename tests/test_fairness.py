@@ -6,7 +6,6 @@ import csv
 import gzip
 import itertools
 import json
-import time
 
 import numpy as np
 import pytest
@@ -21,9 +20,9 @@ from hyperfront.training.epochs import Epochs
 from hyperfront.zoo.data.people import ADULT, BANK, DEFAULT
 from hyperfront.zoo.data.tables import read
 from hyperfront.zoo.fairness import DATA_SETS, empty_cell_share, group_gap, split
-from tests import people
-from tests.data import DATA, needs_data
-from tests.test_cli import hyperfront
+from tests.helpers import people
+from tests.helpers.command import hyperfront_process as hyperfront
+from tests.helpers.data import DATA, needs_data
 
 SIZES = {"adult": (32559, 3618, 9045), "default": (21600, 2400, 6000), "bank": (29655, 3295, 8238)}
 every_data_set = pytest.mark.parametrize("name", DATA_SETS)
@@ -303,9 +302,7 @@ def test_evaluation_is_at_the_positive_grid_with_19_partitions():
 @needs_data
 @every_data_set
 def test_the_smoke_preset_trains_from_the_command_line_and_its_run_loads_without_the_data(name, tmp_path):
-    start = time.perf_counter()
     text = hyperfront("train", name, "--preset", "smoke", "--data-dir", str(DATA), folder=tmp_path)
-    assert time.perf_counter() - start < 30  # 10 s on a machine that has nothing else to do
     run = tmp_path / "runs" / f"{name}-epo"
     front = hf.Front.load(run / "front.json")
     assert front.objectives == ("bce", "fp_penalty", "fn_penalty")

@@ -22,9 +22,9 @@ from hyperfront.solvers import pmtl as pmtl_module
 from hyperfront.solvers.linalg import linprog, minnorm
 from hyperfront.training import adam as adam_module
 from hyperfront.training.step import Step
-from tests.cuda_emulator import emulated, needs_compiler  # noqa: F401 (a fixture)
-from tests.gpu import DEVICE, exact_products
-from tests.test_solvers import KINDS, floored, instances, judge
+from tests.helpers.cuda_emulator import emulated, needs_compiler  # noqa: F401 (a fixture)
+from tests.helpers.gpu import DEVICE, exact_products
+from tests.helpers.programs import KINDS, floored, instances, judge
 
 pytest.importorskip("triton")
 

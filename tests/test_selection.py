@@ -136,7 +136,7 @@ def test_limits_that_cannot_be_kept_are_answered_with_the_nearest_that_can(m):
     x = 0.5 / math.sqrt(m)
     limits = {f"l{j + 1}": ("<=", x) for j in range(m)}
     start = rays(25, m)
-    with pytest.raises(SelectionError, match="no ray of the front keeps the limits") as caught:
+    with pytest.raises(SelectionError, match="no ray") as caught:
         search(sphere, start, sphere(start), "l1", limits, rounds=8)
     named = [float(part.split(" = ")[1]) for part in caught.value.expected.split("has ")[1].split(", ")]
     over = sum(max(0.0, value - x) for value in named)

@@ -27,7 +27,7 @@ from hyperfront.apps.shared.bodies import FREE, Bodies, BodyLimits
 from hyperfront.apps.shared.protocol import HEADER_BYTES, HEADER_COUNT
 from hyperfront.apps.shared.refusal import Refusal
 from tests import explored
-from tests.serving import Client, serving
+from tests.helpers.serving import Client, serving
 
 PATH = "/v2/models/echo/infer"
 POST = f"POST {PATH} HTTP/1.1\r\nHost: a\r\n".encode()

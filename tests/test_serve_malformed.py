@@ -23,7 +23,7 @@ from hyperfront.apps.serve.service import serve_model
 from hyperfront.apps.serve.settings import Limits, Settings
 from hyperfront.problem.registry import build
 from hyperfront.zoo.fairness import TabularNet
-from tests.serving import Client, serving
+from tests.helpers.serving import Client, serving
 
 PATH = "/v2/models/people/infer"
 NUMBERS = np.linspace(-1, 1, 6, dtype="<f4").reshape(2, 3)

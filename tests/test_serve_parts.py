@@ -24,8 +24,8 @@ from hyperfront.apps.serve.settings import Limits, Settings
 from hyperfront.apps.serve.tensors import TensorSpec
 from hyperfront.apps.shared.cache import WeightCache
 from hyperfront.apps.shared.refusal import Refusal
-from tests.modules import ConvNet
-from tests.serving import serving
+from tests.helpers.modules import ConvNet
+from tests.helpers.serving import serving
 
 HALF = np.array([[0.5, 0.5]], np.float32)
 

@@ -14,7 +14,7 @@ from hyperfront.errors import TargetError
 from hyperfront.model.assemblies import Replace
 from hyperfront.storage.batches import row_range
 from hyperfront.storage.nests import map_tensors, tensors
-from tests.modules import CASES, ConvNet, TiedTransformer, TwoInputs, mlp
+from tests.helpers.modules import CASES, ConvNet, TiedTransformer, TwoInputs, mlp
 
 RAYS = torch.tensor([[0.5, 0.5], [0.9, 0.1], [0.23, 0.77]])
 

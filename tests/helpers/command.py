@@ -1,9 +1,12 @@
-"""The command line in this process: quicker than a process of its own, which :mod:`tests.test_cli` starts."""
+"""The command line: in this process, which is quicker, or in a process of its own, as a user starts it."""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import os
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +23,16 @@ def hyperfront(*words: str, folder: Path, code: int = 0) -> str:
 def reproduction(*words: str, folder: Path, code: int = 0) -> str:
     """The same for ``python -m reproduction``."""
     return _printed(reproduction_main, words, folder, code)
+
+
+def hyperfront_process(*words: str, folder: Path, code: int = 0, columns: int = 120) -> str:
+    """Run the command in a process of its own and return what it printed to either stream."""
+    command = [sys.executable, "-c", "from hyperfront.apps.cli import main; main()", *words]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": str(columns)}
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout + done.stderr
 
 
 def _printed(main: Callable[[list[str]], None], words: tuple[str, ...], folder: Path, code: int) -> str:

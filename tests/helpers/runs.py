@@ -1,4 +1,4 @@
-"""Small training runs that tests start in processes of their own: ``python -m tests.runs FOLDER [resume]``."""
+"""Small training runs that tests start in processes of their own: ``python -m tests.helpers.runs FOLDER [resume]``."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""What several test modules share: programs, data, small runs, servers and a browser."""
