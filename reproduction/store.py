@@ -30,6 +30,7 @@ from hyperfront.problem import Problem
 from hyperfront.problem.registry import build
 from hyperfront.storage import files, locks
 from hyperfront.storage.provenance import describe, environment
+from hyperfront.storage.schemas import respell
 from hyperfront.training import Progress
 from hyperfront.training.runs import Run, RunFolder
 from hyperfront.zoo.toys import ENTRIES as TOYS
@@ -121,7 +122,7 @@ class Workshop:
         """Any piece of work whose result is JSON, done once; and again, if it was ``made_with`` other settings."""
         file = self.out / self.preset / f"{name}.json"
         if file.exists():
-            known = files.read_json(file)
+            known = respell(files.read_json(file))
             if made_with is None or known.get("made_with") == made_with:
                 self.notify(name, True)
                 return known
