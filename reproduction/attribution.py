@@ -22,14 +22,15 @@ from hyperfront.model import ParetoModel
 from hyperfront.problem import Problem
 from hyperfront.training.runs import RunFolder
 from reproduction.drawing import panels
-from reproduction.item_result import Claim, Finding, Table
-from reproduction.store import Workshop
+from reproduction.item_result import Claim, ItemResult, Table
+from reproduction.store import Store
 
 RAYS = ((0.99, 0.01), (0.5, 0.5), (0.01, 0.99))
 STEPS, IMAGES = 32, 100
 ACCURACY = 2048
+COLUMNS = ("ray", "to the left class", "share", "to the right class", "share", "left accuracy", "right accuracy")
 DIGITS = (7, 3)
-"""Labels of the image that is shown: as in the paper, 7 at the top left and 3 at the bottom right."""
+"""Labels of the image in the figure: as in the paper, 7 at the top left and 3 at the bottom right."""
 
 
 def integrated_gradients(
@@ -49,43 +50,26 @@ def integrated_gradients(
     return torch.cat([*each], dim=1)
 
 
-def attribution(workshop: Workshop, study: str) -> Finding:
-    """One image in pictures; over many, on whose side the pixels lie that speak for its class."""
-    results = [result for result in workshop.results(study, ["phn-epo"]) if result.seed == 0]
-    look = workshop.look(study, "phn-epo", 0, "attribution", _measure) if results else None
-    if look is None:
-        return Finding(missing=[f"{study}: attributions of phn-epo"])
-    columns = (
-        "ray",
-        "to the left class",
-        "share",
-        "to the right class",
-        "share",
-        "left accuracy",
-        "right accuracy",
-    )
+def attribution(store: Store, study: str) -> ItemResult:
+    """Pictures of one image; over many images, the side of the pixels that speak for a class."""
+    known = any(result.seed == 0 for result in store.results(study, ["phn-epo"]))
+    found = store.measure(study, "phn-epo", 0, "attribution", _measure) if known else None
+    if found is None:
+        return ItemResult()
     rows = []
-    for ray, mass, shares, accuracies in zip(RAYS, look["mass"], look["shares"], look["accuracies"]):
+    for ray, mass, shares, accuracies in zip(RAYS, found["mass"], found["shares"], found["accuracies"]):
         cells = [value for pair in zip(mass, shares) for value in pair] + accuracies
         rows.append((f"({ray[0]:g}, {ray[1]:g})", *(f"{value:.2f}" for value in cells)))
-    title = f"Attribution to the true classes of {look['images']} test images; its share in the top left half"
-    left, right = look["shares"][0][0], 1 - look["shares"][2][1]
+    title = f"Attribution to the true classes of {found['images']} test images; its share in the top left half"
+    left, right = found["shares"][0][0], 1 - found["shares"][2][1]
+    first, last = (f"at the {ray} ray, what speaks for the" for ray in ("first", "last"))
     claims = [
-        Claim("at the first ray, what speaks for the left class is mostly at the top left", left > 0.5, f"{left:.0%}"),
-        Claim(
-            "at the last ray, what speaks for the right class is mostly at the bottom right",
-            right > 0.5,
-            f"{right:.0%}",
-        ),
+        Claim(f"{first} left class is mostly at the top left", left > 0.5, f"{left:.0%}"),
+        Claim(f"{last} right class is mostly at the bottom right", right > 0.5, f"{right:.0%}"),
     ]
-    return Finding(
-        tables=[Table(title, columns, rows)],
-        figure=_figure(look),
-        claims=claims,
-        notes=[f"Accuracies are of {ACCURACY:,} test images, or of all where there are fewer."],
-        numbers={key: look[key] for key in ("shares", "accuracies", "mass", "labels")},
-        environments=[dict(result.environment) for result in results],
-    )
+    notes = [f"Accuracies are those of {ACCURACY:,} test images, or of all where there are fewer."]
+    numbers = {key: found[key] for key in ("shares", "accuracies", "mass", "labels")}
+    return ItemResult([Table(title, COLUMNS, rows)], _figure(found), claims, notes, numbers)
 
 
 def _measure(model: ParetoModel, problem: Problem, run: RunFolder) -> dict[str, Any]:
@@ -125,8 +109,8 @@ def _rounded(picture: Tensor) -> list[list[float]]:
     return [[float(f"{value:.3g}") for value in row] for row in picture.tolist()]
 
 
-def _figure(look: dict[str, Any]) -> Any:
-    pictures, image = np.array(look["attributions"]), np.array(look["image"])
+def _figure(found: dict[str, Any]) -> Any:
+    pictures, image = np.array(found["attributions"]), np.array(found["image"])
     with panels(len(RAYS), 11, width=0.9, height=0.95) as (figure, axes):
         for place, ray, row in zip(axes, RAYS, pictures):
             most = np.abs(row).max() or 1.0
@@ -141,8 +125,7 @@ def _figure(look: dict[str, Any]) -> Any:
                     each.imshow(row[column - 1], cmap="bwr", vmin=-most, vmax=most, alpha=0.85)
         for column, each in enumerate(axes[0]):
             each.set_title("image" if column == 0 else str(column - 1), fontsize=8)
-        labels = look["labels"]
-        figure.suptitle(
-            f"Labels {labels[0]} (top left) and {labels[1]} (bottom right); red speaks for a class", fontsize=9
-        )
+        left, right = found["labels"]
+        title = f"Labels {left} (top left) and {right} (bottom right); red speaks for a class"
+        figure.suptitle(title, fontsize=9)
     return figure

@@ -1,23 +1,31 @@
-"""``python -m reproduction make`` and ``list``: the tables and figures of the paper."""
+"""``python -m reproduction make``, ``list`` and ``report``."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import torch
 import tyro
-from rich.table import Table
+from tyro.extras import SubcommandApp
 
+from hyperfront.apps.cli import guarded
 from hyperfront.apps.cli.arguments import DataFolder, Device, Tf32, choose_device, set_tf32
 from hyperfront.apps.cli.output import console, show_table
 from hyperfront.errors import HyperfrontError
 from hyperfront.problem.registry import build
-from hyperfront.storage.files import refuse_unwritable
+from hyperfront.storage import files
+from reproduction.item_result import ItemResult
+from reproduction.items import ITEMS, key
+from reproduction.report import report as report_page
+from reproduction.reproduce import reproduce
+from reproduction.store import PRESETS, Store
 
 RESULTS = Path(__file__).parent / "results"
 """The results that are kept in the repository."""
 Items = Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="ITEM ...", help_behavior_hint="")]
+Folder = Annotated[Path, tyro.conf.arg(metavar="FOLDER")]
 
 
 def make(
@@ -28,58 +36,52 @@ def make(
     device: Device = "auto",
     tf32: Tf32 = False,
     data_dir: DataFolder = None,
-    out: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = RESULTS,
-    runs: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("runs/reproduce"),
+    out: Folder = RESULTS,
+    runs: Folder = Path("runs/reproduce"),
 ) -> None:
     """Make tables and figures of the paper: train what they need, and put ours beside the paper's.
 
-    For each item: data.json, table.md, figure.png, figure.svg and differences.md in OUT/PRESET/ITEM. Items share
-    what they train, and what is finished is not run again: after an interruption, the same command goes on. Examples:
+    The command writes data.json, table.md, figure.png and figure.svg of each item to OUT/PRESET/ITEM. Items share their
+    training runs, and finished runs are not repeated: after an interruption, the same command continues. Examples:
         python -m reproduction make figure-1
         python -m reproduction make table-1 figure-3 --preset full
         python -m reproduction make all --preset full --seeds 1
 
     Args:
         items: figure-1 to figure-12, table-1 to table-6, appendix-b2, deviations; or all.
-        preset: smoke (seconds, to see that it runs; its numbers mean nothing) or full (as in the paper; for a GPU).
-        seeds: Train seeds 0, 1, ..., instead of as many as each item has; it shows all that are there.
-        out: Where results go; small, to be kept.
-        runs: Where training runs go; large, only needed to go on after an interruption.
+        preset: smoke (seconds, shows that the item runs; its numbers mean nothing) or full (as the paper; for a GPU).
+        seeds: Train seeds 0 to N - 1 of every study; an item shows all seeds that exist.
+        out: Folder for results, which are small.
+        runs: Folder for training runs, which are large and only needed to continue after an interruption.
     """
-    from reproduction.items import ITEMS, key  # they need matplotlib, which other commands should not wait for
-    from reproduction.reproduce import reproduce
-    from reproduction.store import Workshop
-
-    named = [key(name) for name in items if name != "all"]
     if not items:
         raise HyperfrontError("no item was named", expected="one or several", fix="python -m reproduction list")
     if seeds is not None and seeds < 1:
         raise HyperfrontError("no seeds", got=seeds, expected="one at least")
-    names = [*ITEMS] if "all" in items else named
+    names = [*ITEMS] if "all" in items else [key(name) for name in items]
     choose_device(device, build("fonseca"))
-    for folder in (out, runs):  # said now, not after the first training
-        refuse_unwritable(folder / preset / "data.json", again=True)
+    for folder in (out, runs):  # an error now is better than one after the first training
+        files.refuse_unwritable(folder / preset / "data.json", again=True)
     set_tf32(tf32)
     torch.set_num_threads(1)
-    workshop = Workshop(
-        out, preset, seeds=seeds, device=device, data_dir=data_dir, runs=runs, progress=True, notify=_tell
-    )
+    options = {"seeds": seeds, "device": device, "data_dir": data_dir, "runs": runs}
+    store = Store(out, preset, progress=True, notify=_tell, **options)
     failed = []
     for number, name in enumerate(names, start=1):
         console.print(f"[bold]{number}/{len(names)}  {name}[/bold]  {ITEMS[name].what}")
         try:
-            finding, folder = reproduce(name, ITEMS[name], workshop)
+            found, folder = reproduce(name, store)
         except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"stopped in {name}; the same command goes on") from None
+            raise KeyboardInterrupt(f"stopped in {name}; the same command continues") from None
         except HyperfrontError as error:
             if len(names) == 1:
                 raise
-            failed.append(name)  # data that are missing, say, which others may not need
+            failed.append(name)  # the other items may not need the data that this one lacks
             console.print(f"{error}\n", style="red", soft_wrap=True, markup=False)
             continue
-        _show(finding, folder, real=preset == "full" or not ITEMS[name].trains)
+        _show(found, folder, smoke=preset == "smoke" and ITEMS[name].trains)
     if failed:
-        raise HyperfrontError("not all could be made", got=", ".join(failed), fix="see above, then the same command")
+        raise HyperfrontError("some items failed", got=", ".join(failed), fix="see above, then use the same command")
 
 
 def _tell(part: str, finished: bool) -> None:
@@ -87,53 +89,57 @@ def _tell(part: str, finished: bool) -> None:
         console.print(f"  {part}", style="dim")
 
 
-def _show(finding: Any, folder: Path, *, real: bool) -> None:
-    if not real:
-        console.print(
-            "a smoke test, with few rays and hardly any training: our numbers mean nothing (--preset full)",
-            style="yellow",
-            soft_wrap=True,
-        )
-    for table in finding.tables:
+def _show(found: ItemResult, folder: Path, *, smoke: bool) -> None:
+    if smoke:
+        console.print("this is a smoke test: its numbers mean nothing (use --preset full)", style="yellow")
+    for table in found.tables:
         console.print(f"[italic]{table.title}[/italic]")
         show_table(table.columns, table.rows, left=1)
         console.print()
-    for claim in finding.claims if real else ():
+    for claim in () if smoke else found.claims:
         console.print(f"  {claim.verdict:5}  {claim.text}: {claim.numbers}", soft_wrap=True, markup=False)
     console.print(f"  {folder}\n", style="dim")
 
 
-def list_items(items: Items = (), *, out: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = RESULTS) -> None:
-    """List the items of the paper, and which of them are finished.
+def list_items(*, out: Folder = RESULTS) -> None:
+    """List the items of the paper, and how many of their parts are missing.
 
     Args:
-        items: Only these.
-        out: The folder of the results.
+        out: Folder with the results.
     """
-    from reproduction.items import ITEMS, key
-    from reproduction.store import PRESETS, Workshop
-
-    workshops = [Workshop(out, preset, train=False) for preset in PRESETS]
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    for name in ("item", "what it shows", "full", "smoke"):
-        table.add_column(name, no_wrap=name != "what it shows")
-    for name in [key(name) for name in items] or ITEMS:
-        item = ITEMS[name]
-        table.add_row(name, item.what, *(_state(name, item, workshop) for workshop in workshops))
-    console.print(table)
-    console.print(
-        f"\nwhat is there of each item in {out}: all of it (done), all it is made from (ready), some (how many parts "
-        "are missing) or nothing (-); `python -m reproduction make ITEM --preset smoke|full` makes the rest",
-        style="dim",
-    )
+    store = Store(out, "full", train=False)
+    rows = [(name, item.what, str(len(item.make(store).missing))) for name, item in ITEMS.items()]
+    show_table(("item", "what it shows", "missing parts"), rows, left=2)
+    console.print("\n`python -m reproduction make ITEM --preset full` trains the missing parts", style="dim")
 
 
-def _state(name: str, item: Any, workshop: Any) -> str:
-    from reproduction.reproduce import is_written
+def report(
+    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")] = RESULTS,
+    *,
+    out: Annotated[Path, tyro.conf.arg(metavar="FILE")] = Path("report.html"),
+) -> None:
+    """Build one page from a folder of results: every table and figure of the paper, ours beside the paper's.
 
-    finding = item.make(workshop)
-    if finding.empty:
-        return "-"
-    if finding.missing:
-        return f"{len(finding.missing)} missing"
-    return "done" if is_written(name, item, workshop, finding) else "ready"
+    The page is one file that needs no script and no network. It has everything that exists, also while
+    `python -m reproduction make` runs, and lists the parts that are missing.
+
+    Args:
+        folder: Folder to which `python -m reproduction make` and `hyperfront train --result` write.
+        out: The page to write.
+    """
+    if not any((folder / preset).is_dir() for preset in PRESETS):
+        raise HyperfrontError(
+            "the folder holds no results", got=folder, fix="python -m reproduction make ITEM --out FOLDER"
+        )
+    files.write_bytes(out, report_page(folder).encode())
+    console.print(f"wrote {out} ({out.stat().st_size / 2**20:.1f} MiB): it needs no server and no network")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command of ``python -m reproduction``."""
+    app = SubcommandApp()
+    for name, function in {"make": make, "list": list_items, "report": report}.items():
+        app.command(name=name, help=(function.__doc__ or "").partition("\n")[0])(function)
+    given = sys.argv[1:] if arguments is None else arguments
+    with guarded():
+        app.cli(prog="python -m reproduction", args=given or ["--help"], config=(tyro.conf.FlagCreatePairsOff,))

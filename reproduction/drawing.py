@@ -35,7 +35,7 @@ def colour_of(method: str) -> str:
 
 @contextmanager
 def panels(rows: int, columns: int, *, width: float = 3.2, height: float = 3.0) -> Iterator[tuple[Figure, np.ndarray]]:
-    """A figure and its axes ``[rows, columns]``, to be drawn in our style."""
+    """A figure and its axes ``[rows, columns]``, in our style."""
     with rc_context(STYLE):
         figure = Figure(figsize=(max(width * columns, 4.2), height * rows + 0.5), layout="constrained")
         axes = np.asarray(figure.subplots(rows, columns, squeeze=False))
@@ -52,7 +52,7 @@ def ray_colours(rays: Any) -> np.ndarray:
 def methods_legend(
     figure: Figure, methods: Sequence[str], *, coloured: bool = True, more: Sequence[Artist] = ()
 ) -> None:
-    """Marks (and colours) of methods, below the panels; then what else is to be explained."""
+    """Explain the marks (and colours) of methods and ``more`` artists below the panels."""
     handles = [
         Line2D(
             [],
@@ -72,7 +72,7 @@ def methods_legend(
 
 
 def scatter(axes: Axes, method: str, rays: Any, losses: Any, *, hollow: bool = False) -> None:
-    """Points of a method in the plane, coloured by ray; CPMTL has none."""
+    """Draw points of a method in the plane, coloured by ray; points of CPMTL have no rays."""
     points = np.asarray(losses, float)
     colours = ray_colours(rays) if len(rays) == len(points) else MUTED
     filled = MARK_OF.get(method, "o") not in "x"
@@ -84,7 +84,7 @@ def scatter(axes: Axes, method: str, rays: Any, losses: Any, *, hollow: bool = F
 
 
 def logarithmic(axes: Axes, *, upwards: bool = False) -> None:
-    """A logarithmic axis to the right, and ``upwards``, with plain numbers at some of every decade."""
+    """Make the horizontal axis logarithmic, or both axes (``upwards``), with plain numbers in every decade."""
     axes.set_xscale("log")
     if upwards:
         axes.set_yscale("log")
@@ -92,10 +92,3 @@ def logarithmic(axes: Axes, *, upwards: bool = False) -> None:
         axis.set_major_locator(LogLocator(subs=(1, 2, 3, 5, 7) if upwards else (1, 2, 5)))
         axis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axis.set_minor_formatter(NullFormatter())
-
-
-def absent(axes: Axes) -> None:
-    """A panel for which there is nothing to draw."""
-    axes.clear()
-    axes.axis("off")
-    axes.text(0.5, 0.5, "missing", ha="center", va="center", color=MUTED, transform=axes.transAxes)

@@ -1,7 +1,7 @@
 """Every table and figure of the paper, as a declaration: what it shows, how it is made, and what differs.
 
-``python -m reproduction make ITEM`` runs one. The paper's numbers are in :mod:`reproduction.numbers`, what is trained
-in :mod:`reproduction.studies`.
+``python -m reproduction make ITEM`` makes one. :mod:`reproduction.numbers` has the paper's numbers, and
+:mod:`reproduction.studies` what is trained.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from reproduction import numbers
 from reproduction.ablations import effects
 from reproduction.attribution import attribution
 from reproduction.comparisons import at_same_rays, compared
-from reproduction.item_result import Finding
+from reproduction.item_result import ItemResult
 from reproduction.pictures import losses_and_evolution, trade_offs
 from reproduction.runtime import Race, races
 from reproduction.scaling import against_parameters, against_settings
 from reproduction.static_items import architecture, illustration, split_sizes
-from reproduction.store import Workshop
+from reproduction.store import Log, Store
 from reproduction.studies import ALPHAS, MNIST, PEOPLE, RATES, WIDTHS
-from reproduction.tables import Side
+from reproduction.tables import Comparison
 from reproduction.toys import known_fronts
 from reproduction.unseen import unseen_rays
 
@@ -35,11 +35,21 @@ class Item:
 
     what: str
     """What it shows, in our words."""
-    make: Callable[[Workshop], Finding]
+    build: Callable[[Store], ItemResult]
     deviations: tuple[str, ...] = ()
     """Names in :data:`reproduction.deviations.DEVIATIONS`."""
     trains: bool = True
     """Whether its numbers come from training, so that those of a smoke test mean nothing."""
+
+    def make(self, store: Store) -> ItemResult:
+        """The result, from the files of the store and whatever it trains. An incomplete item claims nothing."""
+        store = replace(store, log=Log())
+        found, log = self.build(store), store.log
+        found.missing, found.environments, found.timed = [*dict.fromkeys(log.missing)], log.environments, log.timed
+        devices = dict.fromkeys(str(each.get("device")) for each in log.timed)
+        found.notes += [f"Times are of different devices: {', '.join(devices)}."] if len(devices) > 1 else []
+        found.claims = [] if found.missing else found.claims
+        return found
 
 
 TITLES = {
@@ -51,27 +61,19 @@ TITLES = {
     "bank": "Bank",
 }
 RATES_OF = {name: tuple(f"{name}-rate{whose}" for whose in ("", "-others", "-phn")) for name in MNIST}
-IMAGES = tuple(Side(TITLES[name], name, f"{name}-phn", f"{name}-5", 5, RATES_OF[name]) for name in MNIST)
 RATES_OF |= {name: tuple(f"{name}-rate-{rate:g}" for rate in RATES["lr"]) for name in PEOPLE}
-FAIRNESS = tuple(Side(TITLES[name], name, f"{name}-phn", f"{name}-10", 10, RATES_OF[name]) for name in PEOPLE)
+IMAGES = tuple(Comparison(TITLES[name], name, f"{name}-phn", f"{name}-5", RATES_OF[name]) for name in MNIST)
+FAIRNESS = tuple(Comparison(TITLES[name], name, f"{name}-phn", f"{name}-10", RATES_OF[name]) for name in PEOPLE)
 SCENES = (
-    Side("NYUv2, 144 x 192", "nyuv2", "nyuv2-phn", "nyuv2-5", 5),
-    Side("NYUv2, 288 x 384, hypernetworks only", "nyuv2", "nyuv2-288x384-phn", None, 5),
+    Comparison("NYUv2, 144 x 192", "nyuv2", "nyuv2-phn", "nyuv2-5"),
+    Comparison("NYUv2, 288 x 384, hypernetworks only", "nyuv2", "nyuv2-288x384-phn", None),
 )
 MOTION = tuple(
-    replace(side, each_apart=True)
-    for side in (
-        Side("SARCOS, the paper's split", "sarcos", "sarcos-paper-phn", "sarcos-paper-20", 20, ("sarcos-paper-rate",)),
-        Side(
-            "SARCOS, split by blocks",
-            "sarcos",
-            "sarcos-blocks-phn",
-            "sarcos-blocks-20",
-            20,
-            ("sarcos-blocks-rate",),
-            as_paper=False,
-        ),
-        Side("SARCOS, split by blocks, preset best", "sarcos", "sarcos-best-phn", "sarcos-best-20", 20, as_paper=False),
+    Comparison(title, "sarcos", f"sarcos-{name}-phn", f"sarcos-{name}-20", rates, name == "paper", each_apart=True)
+    for name, title, rates in (
+        ("paper", "SARCOS, the paper's split", ("sarcos-paper-rate",)),
+        ("blocks", "SARCOS, split by blocks", ("sarcos-blocks-rate",)),
+        ("best", "SARCOS, split by blocks, preset best", ()),
     )
 )
 SAME = (*IMAGES, *FAIRNESS, SCENES[0], MOTION[0])
@@ -115,7 +117,7 @@ ITEMS: dict[str, Item] = {
     "figure-2": Item("the architecture, drawn from model.summary()", architecture, trains=False),
     "figure-3": Item(
         "test losses of all methods on three Multi-MNIST sets, and the validation front of PHN-EPO over epochs",
-        partial(losses_and_evolution, sides=IMAGES),
+        partial(losses_and_evolution, comparisons=IMAGES),
         (*DATA, "pmtl", "cpmtl", "tuning", "gram", "precision", "seeds"),
     ),
     "figure-4": Item(
@@ -161,33 +163,33 @@ ITEMS: dict[str, Item] = {
     "figure-12": Item("what the hypervolume measures", illustration, trains=False),
     "table-1": Item(
         "three Multi-MNIST sets: all methods, five rays for baselines",
-        partial(compared, sides=IMAGES, paper=numbers.TABLE_1),
+        partial(compared, comparisons=IMAGES, paper=numbers.TABLE_1),
         (*DATA, "pmtl", "cpmtl", *PROTOCOL),
     ),
     "table-2": Item(
         "three fairness sets: all methods, ten rays for baselines",
-        partial(compared, sides=FAIRNESS, paper=numbers.TABLE_2),
+        partial(compared, comparisons=FAIRNESS, paper=numbers.TABLE_2),
         (*PEOPLE_DATA, "pmtl", "cpmtl", "generations", *PROTOCOL),
     ),
     "table-3": Item(
         "NYUv2: all methods, five rays for baselines",
-        partial(compared, sides=SCENES, paper=numbers.TABLE_3),
+        partial(compared, comparisons=SCENES, paper=numbers.TABLE_3),
         ("nyuv2", "nyuv2-split", "pmtl", "cpmtl", *PROTOCOL),
     ),
     "table-4": Item(
         "SARCOS: all methods, twenty rays for baselines, two splits, two presets",
-        partial(compared, sides=MOTION, paper=numbers.TABLE_4),
+        partial(compared, comparisons=MOTION, paper=numbers.TABLE_4),
         (*SARCOS_DATA, "sarcos-settings", *PROTOCOL),
     ),
     "table-5": Item("rows of the fairness data", split_sizes, ("people-split",), trains=False),
     "table-6": Item(
         "hypernetworks at the rays of the baselines, all data sets",
-        partial(at_same_rays, sides=SAME),
+        partial(at_same_rays, comparisons=SAME),
         (*DATA, *PEOPLE_DATA, "nyuv2", "nyuv2-split", *SARCOS_DATA, *(name for name in PROTOCOL if name != "time")),
     ),
     "appendix-b2": Item(
         "rays that were never trained on, from the shifted grid (SARCOS)",
-        partial(unseen_rays, studies={side.title: side.phn for side in (MOTION[0], MOTION[2])}),
+        partial(unseen_rays, studies={each.title: each.phn for each in (MOTION[0], MOTION[2])}),
         ("grid", *SARCOS_DATA, "sarcos-settings", "tuning", "gram", "precision"),
     ),
     "deviations": Item(
@@ -198,7 +200,7 @@ ITEMS: dict[str, Item] = {
 
 
 def key(name: str) -> str:
-    """The name of an item as it is written here, or an error that suggests the nearest one.
+    """The key of an item in :data:`ITEMS`, or an error that suggests the nearest one.
 
     >>> key("Table 1"), key("figure10"), key("Appendix B.2")
     ('table-1', 'figure-10', 'appendix-b2')

@@ -1,8 +1,9 @@
-"""What is measured on a trained model beside its result: the front at other rays, and how training got there."""
+"""Measurements of trained models beside their results: fronts at other rays, whole populations, and the front over
+epochs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -16,20 +17,20 @@ from hyperfront.model import ParetoModel
 from hyperfront.preferences import rays as laid_out
 from hyperfront.problem import Problem
 from hyperfront.training.runs import RunFolder
-from reproduction.store import Workshop
+from reproduction.store import Store
 
 
-def same_rays(workshop: Workshop, study: str, results: Sequence[Result], count: int) -> list[dict[str, Any]]:
-    """The test fronts of hypernetworks at the ``count`` rays of the baselines, those that there are: their own points,
-    where they were measured at these rays among others, else another look at the models."""
-    batch = workshop.study(study).recipe().batch_size
+def same_rays(store: Store, study: str, results: Sequence[Result], count: int) -> list[dict[str, Any]]:
+    """Test fronts of hypernetworks at the ``count`` rays of the baselines: some of the points of the result, where it
+    has these rays, else a measurement of the model."""
+    batch = store.study(study).recipe().batch_size
 
     def measure(model: ParetoModel, problem: Problem, run: RunFolder) -> dict[str, Any]:
         return front_document(evaluate(model, problem.test, laid_out(count, problem.m), batch_size=batch))
 
     fronts = (
         at_rays(result, laid_out(count, len(result.objectives)))
-        or workshop.look(study, result.method, result.seed, f"at-{count}-rays", measure)
+        or store.measure(study, result.method, result.seed, f"at-{count}-rays", measure)
         for result in results
     )
     return [front for front in fronts if front]
@@ -50,7 +51,7 @@ def at_rays(result: Result, rays: Tensor) -> dict[str, Any] | None:
     }
 
 
-def evolution(workshop: Workshop, study: str, method: str, seed: int) -> list[dict[str, Any]] | None:
+def evolution(store: Store, study: str, method: str, seed: int) -> list[dict[str, Any]]:
     """The validation front over epochs, from the log of the run."""
 
     def measure(model: ParetoModel, problem: Problem, run: RunFolder) -> list[dict[str, Any]]:
@@ -61,22 +62,30 @@ def evolution(workshop: Workshop, study: str, method: str, seed: int) -> list[di
             if "validation" in record
         ]
 
-    return workshop.look(study, method, seed, "evolution", measure)
+    return store.measure(study, method, seed, "evolution", measure) or []
 
 
-def population(workshop: Workshop, study: str, method: str, seed: int) -> dict[str, Any] | None:
-    """Losses of a whole population on ``val`` and ``test``, of which a result has the individuals nearest to rays."""
+def population(store: Store, study: str, method: str, seed: int) -> dict[str, Any] | None:
+    """Losses of a whole population on ``val`` and ``test``; a result has only the individuals nearest to rays."""
 
     def measure() -> dict[str, Any]:
-        plan, problem = workshop.plan(workshop.study(study)), workshop.problem(workshop.study(study))
-        folder = workshop.runs_of(study) / f"{method}-{seed}"
+        plan, problem = store.plan(store.study(study)), store.problem(store.study(study))
+        folder = store.runs_of(study) / f"{method}-{seed}"
         theta = evolve(method, problem, plan.budget, seed=seed, device=plan.device, out=folder).theta
         rays = laid_out(len(theta), problem.m)
         model = separate_models(problem, rays, theta).to(plan.device)
         fronts = {split: evaluate(model, problem.split(split), rays) for split in ("val", "test")}
         return {split: [rounded(row) for row in front.losses.tolist()] for split, front in fronts.items()}
 
-    return workshop.part(f"studies/{study}/looks/{method}-{seed}-population", measure)
+    return store.part(f"studies/{study}/measurements/{method}-{seed}-population", measure)
+
+
+def kept_points(reference: Sequence[float], losses: Mapping[str, Any]) -> tuple[float, int]:
+    """The test hypervolume of the points that no other point dominates on validation data, and their number;
+    ``losses`` has all points on ``val`` and ``test``."""
+    val, test = (torch.tensor(losses[split], dtype=torch.float64) for split in ("val", "test"))
+    points = test[indicators.nondominated(val)]
+    return indicators.hypervolume(points, tuple(reference)), len(points)
 
 
 def front_document(front: Front) -> dict[str, Any]:

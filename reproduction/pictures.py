@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.cm import ScalarMappable
@@ -15,133 +15,118 @@ from hyperfront import indicators, plots
 from hyperfront.comparison.result import Result
 from hyperfront.plots import INK
 from hyperfront.plots.static import COLOURS
-from reproduction.drawing import MARK_OF, NAME_OF, absent, logarithmic, methods_legend, panels, ray_colours, scatter
-from reproduction.item_result import Finding, Table, shown
+from reproduction.drawing import MARK_OF, NAME_OF, logarithmic, methods_legend, panels, ray_colours, scatter
+from reproduction.item_result import ItemResult, Table, shown
 from reproduction.measurements import evolution, same_rays
-from reproduction.store import Workshop
+from reproduction.store import Store
 from reproduction.studies import PHN
-from reproduction.tables import Side, methods_of
+from reproduction.tables import Comparison
+
+LINES: dict[str, Literal["-", "--"]] = {"phn-epo": "-", "phn-ls": "--"}
+NOTE = (
+    "Above, marks are coloured by the ray's entry of the left objective, from 0 (dark) to 1 (light); points of CPMTL "
+    "have no ray: those with the first learning rate are filled, with the other one grey. The axes are logarithmic."
+)
 
 
-def losses_and_evolution(workshop: Workshop, sides: Sequence[Side]) -> Finding:
-    """Above, the test losses of all methods (first seed), with lines for hypernetworks, that of PHN-LS dashed, and
-    hollow marks for another learning rate; below, the validation front of PHN-EPO over epochs."""
-    finding, rows, methods, rates = Finding(), [], [], set()
-    with panels(2, len(sides), height=3.1) as (figure, axes):
-        for (above, below), side in zip(axes.T, sides):
-            results = [result for result in side.results(workshop) if result.seed == 0]
-            there = {result.method for result in results}
-            finding.missing.extend(f"{side.title}: {m}" for m in methods_of(workshop, side) if m not in there)
-            above.set_title(side.title, fontsize=10)
+def losses_and_evolution(store: Store, comparisons: Sequence[Comparison]) -> ItemResult:
+    """Above, the test losses of all methods (first seed), with lines for hypernetworks and hollow marks for another
+    learning rate; below, the validation front of PHN-EPO over epochs."""
+    item, rows, methods, rates = ItemResult(notes=[NOTE]), [], [], set()
+    with panels(2, len(comparisons), height=3.1) as (figure, axes):
+        for (above, below), each in zip(axes.T, comparisons):
+            results = [result for result in each.results(store) if result.seed == 0]
+            others = [r for study in each.rates for r in store.results(study) if r.seed == 0 and r.method not in PHN]
+            above.set_title(each.title, fontsize=10)
             for result in results:
-                losses, rays = np.array(result.fronts["test"]["losses"]), result.inverse_rays().numpy()
-                methods.append(result.method)
-                if result.family == "phn":
-                    line = "-" if result.method == "phn-epo" else "--"
-                    above.plot(*losses.T, color=INK, linewidth=1, linestyle=line)
-                    rays, losses = rays[:0], losses[:0]
-                    for front in same_rays(workshop, side.phn, [result], side.few(workshop)):
-                        rays, losses = np.array(front["rays"]), np.array(front["losses"])
-                if len(losses):
-                    scatter(above, result.method, rays if result.family != "cpmtl" else [], losses)
-                finding.environments.append(dict(result.environment))
-            rated = ((study, m) for study in side.rates for m in workshop.study(study).methods if m not in PHN)
-            others = [r for study, method in rated for r in workshop.results(study, [method]) if r.seed == 0]
+                _draw_front(store, above, each, result)
             for result in others:
                 scatter(above, result.method, result.inverse_rays().numpy(), result.losses().numpy(), hollow=True)
-                rates.add(f"{result.settings['lr']:g}")
             known = any(result.method == "phn-epo" for result in results)
-            records = evolution(workshop, side.phn, "phn-epo", 0) if known else None
+            records = evolution(store, each.phn, "phn-epo", 0) if known else []
             if records:
-                _over_epochs(figure, below, records)
-                rows += [(side.title, *_epoch(record)) for record in plots.spread(records, 5)]
-            else:
-                finding.missing.append(f"{side.title}: evolution of phn-epo")
+                _draw_epochs(figure, below, records)
+            for record in plots.spread(records, 5):
+                rows.append(
+                    (each.title, str(record["epoch"]), shown(record["hypervolume"]), shown(record["uniformity"]))
+                )
             fronts = {result.method: _front(result) for result in results}
             fronts |= {f"{result.method}, {result.settings['lr']:g}": _front(result) for result in others}
-            finding.numbers[side.title] = {"fronts": fronts, "evolution": records}
+            item.numbers[each.title] = {"fronts": fronts, "evolution": records}
             logarithmic(above, upwards=True)  # the ends of some methods are far out
-            for each, drawn, split in ((above, results, "test"), (below, records, "validation")):
-                each.set(xlabel=f"{split} loss, left", ylabel=f"{split} loss, right")
-                if not drawn:
-                    absent(each)
-        look: dict[str, Any] = {"color": INK, "markersize": 6, "fillstyle": "none"}
-        more = [
-            Line2D([], [], color=INK, linewidth=1, linestyle=style, label=f"{NAME_OF[method]}, all rays")
-            for method, style in (("phn-epo", "-"), ("phn-ls", "--"))
-            if method in methods
-        ]
-        more += [
-            Line2D([], [], marker=MARK_OF["ls"], linestyle="", label=f"learning rate {rate}", **look)
-            for rate in sorted(rates)
-        ]
-        methods_legend(figure, [*dict.fromkeys(methods)], coloured=False, more=more)
+            for axis, split in ((above, "test"), (below, "validation")):
+                axis.set(xlabel=f"{split} loss, left", ylabel=f"{split} loss, right")
+            methods += [result.method for result in results]
+            rates |= {f"{result.settings['lr']:g}" for result in others}
+        methods_legend(figure, [*dict.fromkeys(methods)], coloured=False, more=_explained(methods, sorted(rates)))
     columns = ("problem", "epoch", "validation HV", "validation uniformity")
-    finding.tables.append(Table("PHN-EPO over epochs, first seed", columns, rows))
-    finding.notes.append(
-        "Above, marks are coloured by the ray's entry of the left objective, from 0 (dark) to 1 (light); points of "
-        "CPMTL have no ray: those with the first learning rate are filled, with the other one grey. The axes are "
-        "logarithmic."
-    )
-    finding.figure = figure
-    return finding
+    item.tables.append(Table("PHN-EPO over epochs, first seed", columns, rows))
+    item.figure = figure
+    return item
 
 
 def _front(result: Result) -> dict[str, Any]:
     return {"rays": result.rays, "losses": result.fronts["test"]["losses"]}
 
 
-def _epoch(record: Mapping[str, Any]) -> tuple[str, str, str]:
-    return str(record["epoch"]), shown(record["hypervolume"]), shown(record["uniformity"])
+def _draw_front(store: Store, axes: Any, comparison: Comparison, result: Result) -> None:
+    """A line through all points of a hypernetwork, and marks at the rays of the baselines."""
+    fronts = [{"losses": result.losses(), "rays": [] if result.family == "cpmtl" else result.inverse_rays()}]
+    if result.method in PHN:
+        axes.plot(*result.losses().numpy().T, color=INK, linewidth=1, linestyle=LINES[result.method])
+        fronts = same_rays(store, comparison.phn, [result], comparison.few(store))
+    for front in fronts:
+        scatter(axes, result.method, np.array(front["rays"]), np.array(front["losses"]))
 
 
-def _over_epochs(figure: Any, axes: Any, records: Sequence[dict[str, Any]]) -> None:
-    shown_records = plots.spread(records, 8)
-    first, last = shown_records[0]["epoch"], shown_records[-1]["epoch"]
+def _explained(methods: Sequence[str], rates: Sequence[str]) -> list[Line2D]:
+    look: dict[str, Any] = {"color": INK, "markersize": 6, "fillstyle": "none", "marker": MARK_OF["ls"]}
+    lines = [
+        Line2D([], [], color=INK, linewidth=1, linestyle=style, label=f"{NAME_OF[method]}, all rays")
+        for method, style in LINES.items()
+        if method in methods
+    ]
+    return lines + [Line2D([], [], linestyle="", label=f"learning rate {rate}", **look) for rate in rates]
+
+
+def _draw_epochs(figure: Any, axes: Any, records: Sequence[dict[str, Any]]) -> None:
+    some = plots.spread(records, 8)
+    first, last = some[0]["epoch"], some[-1]["epoch"]
     colour = ScalarMappable(Normalize(first, max(last, first + 1)), COLOURS)
-    for record in shown_records:
-        axes.plot(
-            *np.array(record["losses"]).T, color=colour.to_rgba(record["epoch"]), linewidth=1, marker="o", markersize=2
-        )
+    for record in some:
+        look = {"color": colour.to_rgba(record["epoch"]), "linewidth": 1, "marker": "o", "markersize": 2}
+        axes.plot(*np.array(record["losses"]).T, **look)
     figure.colorbar(colour, ax=axes, label="epoch", fraction=0.05, pad=0.02)
 
 
-def trade_offs(workshop: Workshop, studies: Sequence[str]) -> Finding:
+def trade_offs(store: Store, studies: Sequence[str]) -> ItemResult:
     """Each line is a point of PHN-EPO's front (first seed): cross entropy and the two penalties, each from its least to
     its largest, coloured by ray."""
-    finding, rows = Finding(), []
+    item, rows = ItemResult(), []
     with panels(1, len(studies), width=3.3) as (figure, axes):
         for each, study in zip(axes[0], studies):
-            results = [result for result in workshop.results(study, ["phn-epo"]) if result.seed == 0]
-            each.set_title(workshop.study(study).problem, fontsize=10)
-            if not results:
-                finding.missing.append(f"{study}: phn-epo")
-                absent(each)
-                continue
-            (result,) = results
-            losses, rays = np.array(result.fronts["test"]["losses"]), np.array(result.rays)
-            low, high = losses.min(0), losses.max(0)
-            scaled = (losses - low) / np.maximum(high - low, 1e-12)
-            lines = [np.column_stack([np.arange(losses.shape[1]), row]) for row in scaled]
-            each.add_collection(LineCollection(lines, colors=list(ray_colours(rays)), linewidths=0.8, alpha=0.7))
-            names = [name.replace("_", "\n") for name in result.objectives]
-            ends = [f"{name}\n{text}" for name, text in zip(names, _ranges(losses))]
-            each.set_xticks(range(losses.shape[1]), ends, fontsize=7)
-            each.set_yticks([0, 1], ["least", "most"])
-            each.set(xlim=(-0.1, losses.shape[1] - 0.9), ylim=(-0.03, 1.03), ylabel="test loss")
-            share = shown(indicators.nondominated_share(result.losses()), 2)
-            rows.append((result.problem, str(len(losses)), *_ranges(losses), share))
-            finding.numbers[study] = {"rays": result.rays, "losses": result.fronts["test"]["losses"]}
-            finding.environments.append(dict(result.environment))
-        label = "ray entry of the cross entropy"
-        figure.colorbar(
-            ScalarMappable(Normalize(0, 1), COLOURS), ax=list(axes[0]), label=label, fraction=0.02, pad=0.01
-        )
+            each.set_title(store.study(study).problem, fontsize=10)
+            for result in store.results(study, ["phn-epo"])[:1]:
+                losses = np.array(result.fronts["test"]["losses"])
+                ranges = [f"{low:.3f} to {high:.3f}" for low, high in zip(losses.min(0), losses.max(0))]
+                share = shown(indicators.nondominated_share(result.losses()), 2)
+                rows.append((result.problem, str(len(losses)), *ranges, share))
+                item.numbers[study] = _front(result)
+                _draw_trade_offs(each, result, losses, ranges)
+        look = {"label": "ray entry of the cross entropy", "fraction": 0.02, "pad": 0.01}
+        figure.colorbar(ScalarMappable(Normalize(0, 1), COLOURS), ax=list(axes[0]), **look)
     columns = ("problem", "rays", "cross entropy", "FP penalty", "FN penalty", "non-dominated")
-    finding.tables.append(Table("Ranges of the test losses over the rays of PHN-EPO, first seed", columns, rows))
-    finding.figure = figure
-    return finding
+    item.tables.append(Table("Ranges of the test losses over the rays of PHN-EPO, first seed", columns, rows))
+    item.figure = figure
+    return item
 
 
-def _ranges(losses: np.ndarray) -> list[str]:
-    return [f"{low:.3f} to {high:.3f}" for low, high in zip(losses.min(0), losses.max(0))]
+def _draw_trade_offs(axes: Any, result: Result, losses: np.ndarray, ranges: Sequence[str]) -> None:
+    low, high, count = losses.min(0), losses.max(0), losses.shape[1]
+    scaled = (losses - low) / np.maximum(high - low, 1e-12)
+    lines = [np.column_stack([np.arange(count), row]) for row in scaled]
+    axes.add_collection(LineCollection(lines, colors=list(ray_colours(result.rays)), linewidths=0.8, alpha=0.7))
+    names = [name.replace("_", "\n") for name in result.objectives]
+    axes.set_xticks(range(count), [f"{name}\n{text}" for name, text in zip(names, ranges)], fontsize=7)
+    axes.set_yticks([0, 1], ["least", "most"])
+    axes.set(xlim=(-0.1, count - 0.9), ylim=(-0.03, 1.03), ylabel="test loss")

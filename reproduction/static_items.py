@@ -1,4 +1,4 @@
-"""What needs no training: architecture (figure 2), hypervolume (figure 12), sizes of splits (table 5)."""
+"""Items without training: the architecture (figure 2), the hypervolume (figure 12), sizes of splits (table 5)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import torch
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
 from hyperfront import indicators
+from hyperfront.model import ParetoModel
 from hyperfront.plots import BLUE, INK, MUTED, PALE, PAPER, VERMILION
 from hyperfront.problem.registry import build, recipe
 from reproduction.drawing import panels
-from reproduction.item_result import Claim, Finding, Table
+from reproduction.item_result import Claim, ItemResult, Table
 from reproduction.numbers import TABLE_5
-from reproduction.store import Workshop
+from reproduction.store import Store
 
 MODELS = (
     ("multi-mnist", "paper"),
@@ -23,44 +24,37 @@ MODELS = (
     ("sarcos", "paper"),
     ("nyuv2", "paper"),
 )
-ROLES = ("generated", "trained", "hypernetwork", "in all")
+COLUMNS = ("problem, preset", "target", "generated", "trained", "hypernetwork", "to train in all")
 
 
-def architecture(workshop: Workshop) -> Finding:
-    """A diagram of the hypernetwork of Multi-MNIST with the numbers of ``model.summary()``; a table of all problems."""
-    summaries = {}
+def architecture(store: Store) -> ItemResult:
+    """A diagram of the hypernetwork of Multi-MNIST, and the sizes of those of all problems."""
+    models = {}
     for name, preset in MODELS:
         settings = recipe(name, preset)
-        summaries[f"{name}, {preset}"] = build(name, **settings.arguments).model(**settings.model).summary()
-    rows = []
-    for name, text in summaries.items():
-        title, lines = _parsed(text)
-        rows.append((name, title.split(" as ")[0], *(lines.get(role, ("-", ""))[0] for role in ROLES)))
-    columns = ("problem, preset", "target", *("to train in all" if role == "in all" else role for role in ROLES))
-    return Finding(
-        tables=[Table("Hypernetworks and what they generate, from model.summary()", columns, rows)],
-        figure=_diagram(*_parsed(summaries["multi-mnist, paper"])),
-        numbers={"summaries": summaries},
+        models[f"{name}, {preset}"] = build(name, **settings.arguments).model(**settings.model)
+    rows = [(name, *_sizes(model)) for name, model in models.items()]
+    return ItemResult(
+        tables=[Table("Hypernetworks and what they generate, from model.summary()", COLUMNS, rows)],
+        figure=_diagram(models["multi-mnist, paper"]),
+        numbers={"summaries": {name: model.summary() for name, model in models.items()}},
     )
 
 
-def _parsed(summary: str) -> tuple[str, dict[str, tuple[str, str]]]:
-    """Title, and number and meaning by role, of the text of ``model.summary()``.
-
-    >>> _parsed("Net as ...\\n  generated          31 weights")
-    ('Net as ...', {'generated': ('31', 'weights')})
-    """
-    title, *lines = summary.splitlines()
-    parts = [(line[2:15].strip(), line[15:].split(maxsplit=1)) for line in lines]
-    return title, {role: (number, text) for role, (number, text) in parts}
+def _sizes(model: ParetoModel) -> tuple[str, ...]:
+    """The target; numbers that are generated, trained directly, in the hypernetwork, and to train in all."""
+    own = sum(p.numel() for p in model.hypernet.parameters())
+    trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    directly = f"{trained - own:,}" if trained > own else "-"
+    return type(model.target.skeleton).__name__, f"{model.target.n:,}", directly, f"{own:,}", f"{trained:,}"
 
 
-def _diagram(title: str, lines: dict[str, tuple[str, str]]) -> Any:
-    target, *objectives = title.split(" as a function of rays over ")
+def _diagram(model: ParetoModel) -> Any:
+    target, generated, _, own, _ = _sizes(model)
     boxes = [
-        (0.0, "ray $r$", objectives[0].replace(", ", "\n") if objectives else "", PAPER),
-        (1.35, "hypernetwork $h(r; \\phi)$", f"{lines['hypernetwork'][0]}\nparameters", "#e3f0f8"),
-        (2.7, "weights $\\theta_r$", f"{lines['generated'][0]}\ngenerated", PAPER),
+        (0.0, "ray $r$", "\n".join(model.objectives), PAPER),
+        (1.35, "hypernetwork $h(r; \\phi)$", f"{own}\nparameters", "#e3f0f8"),
+        (2.7, "weights $\\theta_r$", f"{generated}\ngenerated", PAPER),
         (4.05, f"{target} $f(x; \\theta_r)$", "a plain network\nfor each ray", "#fbeadf"),
     ]
     with panels(1, 1, width=8.4, height=2.4) as (figure, axes):
@@ -85,7 +79,7 @@ def _diagram(title: str, lines: dict[str, tuple[str, str]]) -> Any:
 POINTS, REFERENCE = np.array([[0.15, 0.75], [0.4, 0.4], [0.8, 0.2]]), (1.0, 1.0)
 
 
-def illustration(workshop: Workshop) -> Finding:
+def illustration(store: Store) -> ItemResult:
     """The region that three points dominate up to the reference point, and its area."""
     volume = indicators.hypervolume(torch.from_numpy(POINTS), REFERENCE)
     corners = np.append(POINTS[1:, 0], REFERENCE[0])
@@ -106,23 +100,23 @@ def illustration(workshop: Workshop) -> Finding:
     same = Claim(
         "the hypervolume is the area of the stairs", abs(volume - stairs) < 1e-12, f"{volume:.4f}, {stairs:.4f}"
     )
-    return Finding([Table("The points of the picture", ("point", "l1", "l2"), rows)], figure, [same])
+    return ItemResult([Table("The points of the picture", ("point", "l1", "l2"), rows)], figure, [same])
 
 
-def split_sizes(workshop: Workshop) -> Finding:
+def split_sizes(store: Store) -> ItemResult:
     """Rows of each split of the fairness data."""
 
     def count() -> dict[str, dict[str, int]]:
-        problems = {name: build(name, data_dir=workshop.data_dir) for name in TABLE_5}
+        problems = {name: build(name, data_dir=store.data_dir) for name in TABLE_5}
         return {name: {part: p.split(part).source.rows for part in TABLE_5[name]} for name, p in problems.items()}  # pyrefly: ignore
 
-    found = workshop.part("split-sizes", count)
+    found = store.part("split-sizes", count)
     if found is None:
-        return Finding(missing=["the sizes of the splits"])
+        return ItemResult()
     rows = [
         (part, *(cell for name in TABLE_5 for cell in (f"{found[name][part]:,}", f"{TABLE_5[name][part]:,}")))
         for part in ("train", "val", "test")
     ]
     columns = ("split", *(cell for name in TABLE_5 for cell in (name, "paper")))
     claim = Claim("the splits have the paper's sizes", found == TABLE_5, "all nine" if found == TABLE_5 else "not all")
-    return Finding([Table("Rows of the fairness data", columns, rows)], claims=[claim], numbers=found)
+    return ItemResult([Table("Rows of the fairness data", columns, rows)], claims=[claim], numbers=found)

@@ -2,11 +2,11 @@
 
 ::
 
-    OUT/PRESET/tuned/PROBLEM-METHOD.json                    settings that were chosen on validation data
-    OUT/PRESET/studies/STUDY/results/METHOD-SEED.json       one result for each method and seed
-    OUT/PRESET/studies/STUDY/looks/METHOD-SEED-LOOK.json    what else was measured on that model
-    OUT/PRESET/studies/STUDY/times/METHOD.json              how long the method takes
-    RUNS/PRESET/STUDY/METHOD-SEED/                          the run: large, and needed for new looks only
+    OUT/PRESET/tuned/PROBLEM-METHOD.json                       settings that were chosen on validation data
+    OUT/PRESET/studies/STUDY/results/METHOD-SEED.json          one result for each method and seed
+    OUT/PRESET/studies/STUDY/measurements/METHOD-SEED-*.json   other measurements of that model
+    OUT/PRESET/studies/STUDY/times/METHOD.json                 how long the method takes
+    RUNS/PRESET/STUDY/METHOD-SEED/                             the run: large, and needed for new measurements only
 """
 
 from __future__ import annotations
@@ -30,30 +30,41 @@ from hyperfront.problem import Problem
 from hyperfront.problem.registry import build
 from hyperfront.storage import files, locks
 from hyperfront.storage.provenance import describe, environment
+from hyperfront.storage.schemas import respell
 from hyperfront.training import Progress
-from hyperfront.training.runs import Run, RunFolder
+from hyperfront.training.runs import Run
 from hyperfront.zoo.toys import ENTRIES as TOYS
 from reproduction.studies import STUDIES, Study
 
 PRESETS = ("full", "smoke")
 Notify = Callable[[str, bool], None]
-"""Called before each part of the work with its name, and whether it was finished before."""
+"""A function that is called before each part with its name, and whether the part was finished before."""
+
+
+@dataclass
+class Log:
+    """What a store was asked for: environments of the results and of the times, and the parts that are missing."""
+
+    environments: list[dict[str, Any]] = field(default_factory=list)
+    timed: list[dict[str, Any]] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, eq=False)
-class Workshop:
-    """Studies of one preset. A workshop that does not ``train`` reads what is there, and leaves out what is not."""
+class Store:
+    """Studies of one preset. A store that does not ``train`` reads the files that exist, and logs what is missing."""
 
     out: Path
     preset: str = "smoke"
     train: bool = True
     seeds: int | None = None
-    """Instead of as many as each study has."""
+    """Replaces the number of seeds of every study."""
     device: str = "auto"
     data_dir: Path | None = None
     runs: Path = Path("runs/reproduce")
     progress: bool = False
     notify: Notify = lambda part, finished: None
+    log: Log = field(default_factory=Log)
     _problems: dict[str, Problem] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -65,79 +76,92 @@ class Workshop:
         return study if self.seeds is None else replace(study, seeds=self.seeds)
 
     def results(self, name: str, methods: Sequence[str] | None = None) -> list[Result]:
-        """The results of a study, or of some of its methods, which is run as far as it has not been."""
-        study, folder = self.study(name), self.folder(name)
+        """The results of all seeds of a study, or of some of its methods; runs that are missing are trained."""
+        study = self.study(name)
         methods = study.methods if methods is None else methods
-        if not self.train:
-            return [result for result in self._there(name) if result.method in methods]
+        if self.train:
+            self._train(name, methods)
+        found = [result for result in self._stored(name) if result.method in methods]
+        for method in methods:
+            missing = study.seeds - sum(result.method == method for result in found)
+            self.log.missing.extend([f"{name}: {method}, {missing} of {study.seeds} seeds"] * (missing > 0))
+        self.log.environments.extend(dict(result.environment) for result in found)
+        return found
+
+    def _train(self, name: str, methods: Sequence[str]) -> None:
+        study, folder = self.study(name), self.folder(name)
 
         def tell(method: str, seed: int, result: Result | None) -> None:
-            if result is None:  # what was seen on an earlier model is not true of the one to come
-                for look in (folder / "looks").glob(f"{method}-{seed}-*.json"):
-                    look.unlink()
+            if result is None:  # measurements of an earlier model are not true of the next one
+                for file in (folder / "measurements").glob(f"{method}-{seed}-*.json"):
+                    file.unlink()
             self.notify(f"{name}: {method}, seed {seed}", result is not None)
 
-        return compare(
-            self.problem(study),
-            methods,
-            self.plan(study),
-            seeds=range(study.seeds),
-            folder=folder,
-            runs=self.runs_of(name),
-            progress=self.progress,
-            notify=tell,
-        )
+        runs, seeds = self.runs_of(name), range(study.seeds)
+        work = {"folder": folder, "runs": runs, "progress": self.progress, "notify": tell}
+        compare(self.problem(study), methods, self.plan(study), seeds=seeds, **work)
 
-    def _there(self, name: str) -> list[Result]:
+    def _stored(self, name: str) -> list[Result]:
         """The results in the folder of a study that have its settings."""
         study, files = self.study(name), (self.folder(name) / "results").glob("*.json")
         found = {(result.method, result.seed): result for result in loaded(files) if self._fits(result, study)}
         return sorted(found.values(), key=lambda r: (study.methods.index(r.method), r.seed))
 
-    def look(
-        self, name: str, method: str, seed: int, what: str, measure: Callable[[ParetoModel, Problem, RunFolder], Any]
+    def measure(
+        self, name: str, method: str, seed: int, what: str, measure: Callable[[ParetoModel, Problem, Any], Any]
     ) -> Any:
-        """Something else measured on a model of a study: kept, so that it is measured once. None where it is missing
-        and nothing is trained."""
-        return self.part(
-            f"studies/{name}/looks/{method}-{seed}-{what}", lambda: self._measured(name, method, seed, measure)
-        )
+        """Measure something else on a model of a study, once. None where it is missing and nothing is trained."""
 
-    def seconds(self, name: str, method: str) -> dict[str, Any] | None:
-        """How long a method of a study takes: ``training``, all models at once, and ``one_by_one``. Measured from a few
-        epochs after the results are there, since those may have been made side by side."""
+        def make() -> Any:
+            study = self.study(name)
+            problem, callbacks = self.problem(study), [Progress()] if self.progress else []
+            # trains where the result exists but the model is gone, and refuses a model with other settings
+            run, _ = TRAINERS[family(method)](method, self.plan(study), problem, seed, self.runs_of(name), callbacks)
+            _check_same(run, next(r for r in self._stored(name) if (r.method, r.seed) == (method, seed)))
+            return measure(run.model, problem, run.folder)
+
+        return self.part(f"studies/{name}/measurements/{method}-{seed}-{what}", make)
+
+    def seconds(self, name: str, method: str) -> dict[str, float]:
+        """How long a method of a study takes: ``training``, all models at once, and ``one_by_one``. Both are measured
+        from a few epochs after training, since studies may be trained side by side."""
         study = self.study(name)
         plan, problem = self.plan(study), self.problem(study)
 
-        def measure() -> dict[str, Any]:
+        def make() -> dict[str, Any]:
             together, apart = (time(method, plan, problem) for time in (seconds_together, seconds_apart))
             where = environment(torch.device(plan.device))
             return {"training": together, "one_by_one": apart, "environment": where}
 
         settings = plan.settings(method) | {"rays": study.rays}
-        return self.part(f"studies/{name}/times/{method}", measure, made_with=settings)
+        found = self.part(f"studies/{name}/times/{method}", make, made_with=settings)
+        if found is None:
+            return {}
+        self.log.timed.append(found["environment"])
+        return {key: found[key] for key in ("training", "one_by_one")}
 
     def part(self, name: str, make: Callable[[], Any], *, made_with: Mapping[str, Any] | None = None) -> Any:
-        """Any piece of work whose result is JSON, done once; and again, if it was ``made_with`` other settings."""
+        """The JSON document that ``make`` returns: made once, and again if the file was ``made_with`` other settings.
+        None where it is missing and nothing is trained."""
         file = self.out / self.preset / f"{name}.json"
         if file.exists():
-            known = files.read_json(file)
+            known = respell(files.read_json(file))
             if made_with is None or known.get("made_with") == made_with:
                 self.notify(name, True)
                 return known
         if not self.train:
+            self.log.missing.append(name)
             return None
         self.notify(name, False)
 
         def make_it(file: Path) -> None:
-            found = make() if made_with is None else {**make(), "made_with": made_with}
-            files.write_json(file, found)
+            files.write_json(file, make() if made_with is None else {**make(), "made_with": made_with})
 
         locks.share_out([file], make_it)
         return files.read_json(file)
 
     def problem(self, study: Study) -> Problem:
-        """The problem of a study; its data are read once for all studies."""
+        """The problem of a study; all studies share its data."""
         arguments = study.recipe().arguments
         key = f"{study.problem} {sorted(arguments.items())}"
         if key not in self._problems:
@@ -159,12 +183,12 @@ class Workshop:
         )
 
     def tuned(self, study: Study, method: str) -> dict[str, Any] | None:
-        """The settings of a method on a problem, which all its studies have. None where they are missing and nothing
-        is trained."""
-        if not study.search or method in EVOLUTIONARY:  # those have no learning rate
+        """The chosen settings of a method on a problem, which all its studies share. None where they are missing and
+        nothing is trained."""
+        if not study.search or method in EVOLUTIONARY:  # they have no learning rate
             return {}
         method = trained_as(method)
-        # chosen in the first study of the list with that problem and method, whichever asks first
+        # the first study of the list with that problem and method decides
         same = (other for other in STUDIES.values() if other.search and other.problem == study.problem)
         first = next(other for other in same if method in other.methods)
         plan = self.plan(replace(first, search={}))
@@ -186,7 +210,7 @@ class Workshop:
         )
 
     def _fits(self, result: Result, study: Study) -> bool:
-        """Whether a result is one that the study asks for."""
+        """Whether a result has the settings of the study."""
         if result.method not in study.methods or self.tuned(study, result.method) is None:
             return False
         try:
@@ -206,22 +230,14 @@ class Workshop:
     def runs_of(self, name: str) -> Path:
         return self.runs / self.preset / name
 
-    def _measured(self, name: str, method: str, seed: int, measure: Callable) -> Any:
-        study = self.study(name)
-        problem, callbacks = self.problem(study), [Progress()] if self.progress else []
-        # trains where the result is there but the model is gone, and refuses a model with other settings
-        run, _ = TRAINERS[family(method)](method, self.plan(study), problem, seed, self.runs_of(name), callbacks)
-        _check_same(run, next(r for r in self._there(name) if (r.method, r.seed) == (method, seed)))
-        return measure(run.model, problem, run.folder)
-
 
 def _check_same(run: Run, result: Result) -> None:
-    """A look belongs beside a result only if it is one at the same model."""
+    """Refuse to measure another model than that of the result."""
     reached = torch.tensor(result.fronts["val"]["losses"], dtype=torch.float64)
     if run.front is None or not torch.allclose(run.front.losses.double(), reached, rtol=1e-3, atol=1e-9):
         raise CheckpointError(
-            "the model is not the one that the result is of",
+            "this run trained another model than the stored result",
             got=f"other validation losses in {run.folder.path if run.folder else 'memory'}",
-            expected=f"those of {result.method}, seed {result.seed}",
-            fix="remove the result file, so that both are made anew",
+            expected=f"the losses of {result.method}, seed {result.seed}",
+            fix="remove the result file; the same command then trains and measures the model again",
         )

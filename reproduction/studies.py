@@ -1,7 +1,7 @@
 """What has to be trained for the paper: studies, each one comparison of methods at the same rays.
 
-A study is data. Its ``full`` version follows the paper; :meth:`Study.shrunk` is the ``smoke`` version, which shows in
-seconds that it runs. Items (:mod:`reproduction.items`) share studies, so that nothing is trained twice.
+A study is data, and follows the paper. :meth:`Study.shrunk` is its ``smoke`` version, which shows in seconds that it
+runs. Items (:mod:`reproduction.items`) share studies, so that nothing is trained twice.
 """
 
 from __future__ import annotations
@@ -20,36 +20,19 @@ MNIST = ("multi-fashion-mnist", "multi-fashion", "multi-mnist")
 PEOPLE = ("adult", "default", "bank")
 PHN = ("phn-ls", "phn-epo")
 SEPARATE = ("ls", "epo")
-RATED = ("ls", "epo", "pmtl")
 ALPHAS = (0.1, 0.2, 0.3, 0.5, 1.0)
 WIDTHS = (25, 50, 100, 150, 200)
 RATES = {"lr": [1e-3, 5e-4, 1e-4]}
 FASTER = {"lr": 1e-3}
-"""Instead of the paper's 1e-4 for Multi-MNIST."""
-
-
-@dataclass(frozen=True)
-class Small:
-    """What makes a study run in seconds: a preset, settings that replace its own, and arguments of the problem.
-
-    ``without`` names methods that are left out, since others go the same way.
-    """
-
-    preset: str = "smoke"
-    changes: Mapping[str, Any] = field(default_factory=dict)
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    without: tuple[str, ...] = ()
-
-
-TOY = Small("best", {"epochs": 1, "rays_per_step": 4})
-IMAGES = Small(changes={"epochs": 1, "batch_size": 64, "hidden": 8}, arguments={"rows": 128})
-ROWS = Small(changes={"epochs": 1, "align": False}, arguments={"rows": 1000})
-MOTION = Small(changes={"epochs": 1}, arguments={"rows": 256})
-SCENES = Small(
-    changes={"epochs": 1, "batch_size": 4, "hidden": 2, "batchnorm": "batch"},
-    arguments={"rows": 10, "size": "72x96"},
-    without=("phn-ls",),
-)
+"""Replaces the paper's 1e-4 for Multi-MNIST."""
+LOW = {"size": "144x192"}
+SMOKE: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
+    **dict.fromkeys(MNIST, ({"batch_size": 64, "hidden": 8}, {"rows": 128})),
+    **dict.fromkeys(PEOPLE, ({"align": False}, {"rows": 1000})),
+    "sarcos": ({"batch_size": 128}, {"rows": 256}),
+    "nyuv2": ({"batch_size": 4, "hidden": 2, "batchnorm": "batch"}, {"rows": 10, "size": "72x96"}),
+}
+"""Settings and arguments of problems with data that make their preset ``smoke`` run in seconds."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +42,6 @@ class Study:
     problem: str
     methods: tuple[str, ...]
     rays: int
-    small: Small
     seeds: int = 3
     preset: str = "paper"
     changes: Mapping[str, Any] = field(default_factory=dict)
@@ -74,20 +56,21 @@ class Study:
     budget: Budget = field(default_factory=Budget)
 
     def recipe(self) -> Recipe:
-        """The preset with all that the study changes."""
+        """The preset with everything that the study changes."""
         known = recipe(self.problem, self.preset)
         return with_settings(known, {**self.changes, "arguments": {**known.arguments, **self.arguments}})
 
     def shrunk(self) -> Study:
-        """The version for a test: a fifth of the rays, one seed, hardly any training."""
+        """The smoke version: a fifth of the rays, one seed, hardly any training."""
+        toy = self.problem not in SMOKE
+        changes, arguments = ({"rays_per_step": 4}, {}) if toy else SMOKE[self.problem]
         return replace(
             self,
-            methods=tuple(method for method in self.methods if method not in self.small.without),
             rays=max(2, self.rays // 5),
             seeds=1,
-            preset=self.small.preset,
-            changes={**self.small.changes, **self.changes},
-            arguments={**self.arguments, **self.small.arguments},
+            preset=self.preset if toy else "smoke",
+            changes={**self.changes, "epochs": 1, **changes},
+            arguments={**self.arguments, **arguments},
             search={},
             expansion=Expansion(steps=1, iterations=1, rows=64),
             budget=Budget(generations=5, population=12),
@@ -95,130 +78,81 @@ class Study:
 
 
 def _toys() -> dict[str, Study]:
-    few = replace(TOY, arguments={"variables": 4})
-    plane = {"variables": 2}  # ZDT2 has two variables in the paper
-    sigmoid = {**plane, "box": "sigmoid"}
-    return {
-        "fonseca-phn": Study("fonseca", ("phn-epo",), 25, few, preset="best"),
-        "fonseca-5": Study("fonseca", ("epo", "pmtl", "ls", "mgda"), 5, few, preset="best"),
-        "fonseca-evolution": Study(
-            "fonseca", EVOLUTIONARY, 5, few, seeds=1, preset="best", budget=Budget(generations=100_000)
-        ),
-        "problem2-phn": Study("problem2", ("phn-epo",), 25, TOY, preset="best"),
-        "problem2-5": Study("problem2", ("epo", "ls"), 5, TOY, preset="best"),
-        "zdt2-phn": Study("zdt2", ("phn-epo",), 25, TOY, preset="best", arguments=plane),
-        "zdt2-5": Study("zdt2", ("epo", "ls"), 5, TOY, preset="best", arguments=plane),
-        "zdt2-sigmoid-phn": Study("zdt2", ("phn-epo",), 25, TOY, preset="best", arguments=sigmoid),
-        "zdt2-sigmoid-5": Study("zdt2", ("epo", "ls"), 5, TOY, preset="best", arguments=sigmoid),
+    studies = {
+        "fonseca-phn": Study("fonseca", ("phn-epo",), 25),
+        "fonseca-5": Study("fonseca", ("epo", "pmtl", "ls", "mgda"), 5),
+        "fonseca-evolution": Study("fonseca", EVOLUTIONARY, 5, seeds=1, budget=Budget(generations=100_000)),
     }
+    plane = {"variables": 2}  # ZDT2 has two variables in the paper
+    boxes = {"problem2": {}, "zdt2": plane, "zdt2-sigmoid": {**plane, "box": "sigmoid"}}
+    for name, arguments in boxes.items():
+        problem = name.removesuffix("-sigmoid")
+        studies[f"{name}-phn"] = Study(problem, ("phn-epo",), 25, arguments=arguments)
+        studies[f"{name}-5"] = Study(problem, ("epo", "ls"), 5, arguments=arguments)
+    return {name: replace(study, preset="best") for name, study in studies.items()}
 
 
 def _images() -> dict[str, Study]:
     studies = {}
     for name in MNIST:
-        studies[f"{name}-phn"] = Study(name, PHN, 25, IMAGES)
-        studies[f"{name}-5"] = Study(name, ("ls", "cpmtl", "pmtl", "epo"), 5, IMAGES)
-        studies[f"{name}-rate"] = Study(name, ("ls",), 5, IMAGES, changes=FASTER)
-        others = ("epo", "pmtl", "cpmtl")
-        studies[f"{name}-rate-others"] = Study(
-            name, others, 5, replace(IMAGES, without=others), seeds=1, changes=FASTER
-        )
-        small = IMAGES if name == MNIST[0] else replace(IMAGES, without=PHN)
-        studies[f"{name}-rate-phn"] = Study(name, PHN, 25, small, seeds=1, changes=FASTER)
-        studies[f"{name}-25"] = Study(name, SEPARATE, 25, IMAGES, seeds=1)
-        lenet = replace(IMAGES, arguments={"rows": 128, "target": "lenet"})
-        studies[f"{name}-resnet18-5"] = Study(name, SEPARATE, 5, lenet, seeds=1, preset="resnet18-1m")
-        for size, (matrices, _) in RESNET.items():
-            chunked = {"hypernet": "chunked", "chunk": 1000, "matrices": matrices}
-            tiny = replace(lenet, changes={**IMAGES.changes, **chunked})
-            studies[f"{name}-resnet18-{size}"] = Study(name, ("phn-epo",), 25, tiny, seeds=1, preset=f"resnet18-{size}")
-    for alpha in ALPHAS[:1] + ALPHAS[2:]:  # the paper's .2 and 100 are in the first study
-        studies[f"alpha-{alpha}"] = Study(MNIST[0], ("phn-epo",), 25, IMAGES, changes={"alpha": alpha})
-    for width in WIDTHS[:2] + WIDTHS[3:]:
-        studies[f"width-{width}"] = Study(MNIST[0], ("phn-epo",), 25, IMAGES, changes={"hidden": width})
-    return studies
+        studies[f"{name}-phn"] = Study(name, PHN, 25)
+        studies[f"{name}-5"] = Study(name, ("ls", "cpmtl", "pmtl", "epo"), 5)
+        studies[f"{name}-rate"] = Study(name, ("ls",), 5, changes=FASTER)
+        studies[f"{name}-rate-others"] = Study(name, ("epo", "pmtl", "cpmtl"), 5, seeds=1, changes=FASTER)
+        studies[f"{name}-rate-phn"] = Study(name, PHN, 25, seeds=1, changes=FASTER)
+        studies[f"{name}-25"] = Study(name, SEPARATE, 25, seeds=1)
+        studies[f"{name}-resnet18-5"] = Study(name, SEPARATE, 5, seeds=1, preset="resnet18-1m")
+        for size in RESNET:
+            studies[f"{name}-resnet18-{size}"] = Study(name, ("phn-epo",), 25, seeds=1, preset=f"resnet18-{size}")
+    one = Study(MNIST[0], ("phn-epo",), 25)  # its alpha of .2 and width of 100 are in the first study
+    studies |= {f"alpha-{alpha}": replace(one, changes={"alpha": alpha}) for alpha in ALPHAS if alpha != 0.2}
+    return studies | {f"width-{width}": replace(one, changes={"hidden": width}) for width in WIDTHS if width != 100}
 
 
-def _tables() -> dict[str, Study]:
+def _rows() -> dict[str, Study]:
     studies = {}
     for name in PEOPLE:
-        studies[f"{name}-phn"] = Study(name, PHN, 153, ROWS, search=RATES)  # the paper samples 150
         methods = ("ls", "cpmtl", "pmtl", "epo", *EVOLUTIONARY)
-        studies[f"{name}-10"] = Study(name, methods, 10, ROWS, search=RATES)
-        others = replace(ROWS, without=RATED)
+        studies[f"{name}-phn"] = Study(name, PHN, 153, search=RATES)  # the paper samples 150
+        studies[f"{name}-10"] = Study(name, methods, 10, search=RATES)
         for rate in RATES["lr"]:  # the protocol chooses for baselines by one ray, and does not look at hypervolumes
-            studies[f"{name}-rate-{rate:g}"] = Study(name, RATED, 10, others, changes={"lr": rate})
-    studies["adult-30"] = Study("adult", SEPARATE, 30, ROWS, seeds=1, search=RATES)
-    others = replace(MOTION, without=SEPARATE)
+            studies[f"{name}-rate-{rate:g}"] = Study(name, ("ls", "epo", "pmtl"), 10, changes={"lr": rate})
+    studies["adult-30"] = Study("adult", SEPARATE, 30, seeds=1, search=RATES)
     for split in ("blocks", "paper"):  # rates are chosen on blocks: with the paper's rows, hypervolumes are 0 there
         where = {"split": split}
-        studies[f"sarcos-{split}-phn"] = Study("sarcos", PHN, 100, MOTION, arguments=where, search=RATES)
-        studies[f"sarcos-{split}-20"] = Study("sarcos", SEPARATE, 20, MOTION, arguments=where, search=RATES)
-        studies[f"sarcos-{split}-rate"] = Study("sarcos", SEPARATE, 20, others, arguments=where)  # that of the preset
-    studies["sarcos-40"] = Study("sarcos", SEPARATE, 40, MOTION, seeds=1, search=RATES)
-    studies["sarcos-40-rate"] = Study("sarcos", SEPARATE, 40, others, seeds=1)
-    quickly = replace(MOTION, without=("phn-epo", "epo"))
-    studies["sarcos-best-phn"] = Study("sarcos", PHN, 100, quickly, preset="best")
-    studies["sarcos-best-20"] = Study("sarcos", SEPARATE, 20, quickly, preset="best")
-    return studies
-
-
-def _scenes() -> dict[str, Study]:
-    small = {"size": "144x192"}
-    return {
-        "nyuv2-phn": Study("nyuv2", PHN, 25, SCENES, seeds=1, arguments=small),
-        "nyuv2-5": Study(
-            "nyuv2",
-            ("ls", "pmtl", "cpmtl", "epo"),
-            5,
-            replace(SCENES, without=("pmtl", "cpmtl", "epo")),
-            seeds=1,
-            arguments=small,
-            expansion=Expansion(rows=16),
-        ),
-        "nyuv2-288x384-phn": Study("nyuv2", PHN, 25, SCENES, seeds=1),
+        studies[f"sarcos-{split}-phn"] = Study("sarcos", PHN, 100, arguments=where, search=RATES)
+        studies[f"sarcos-{split}-20"] = Study("sarcos", SEPARATE, 20, arguments=where, search=RATES)
+        studies[f"sarcos-{split}-rate"] = Study("sarcos", SEPARATE, 20, arguments=where)  # that of the preset
+    return studies | {
+        "sarcos-40": Study("sarcos", SEPARATE, 40, seeds=1, search=RATES),
+        "sarcos-40-rate": Study("sarcos", SEPARATE, 40, seeds=1),
+        "sarcos-best-phn": Study("sarcos", PHN, 100, preset="best"),
+        "sarcos-best-20": Study("sarcos", SEPARATE, 20, preset="best"),
     }
 
 
 def _deviations() -> dict[str, Study]:
-    """What the paper does differently, or may have done, one thing at a time."""
-    images, scenes = MNIST[0], {"size": "144x192"}
+    """Each study makes one choice as the paper does, or may have done."""
+    images, people = Study(MNIST[0], ("phn-epo",), 25), Study("adult", ("phn-epo",), 153, search=RATES)
+    motion, outer = Study("sarcos", PHN, 100), {"space": "hypernetwork"}
     return {
-        "with-relu": Study(images, ("phn-epo",), 25, IMAGES, arguments={"relu": True}),
-        "split-paper": Study(images, ("phn-epo",), 25, IMAGES, arguments={"split": "paper"}),
-        "gap-logit": Study(
-            "adult", ("phn-epo",), 153, replace(ROWS, without=PHN), arguments={"gap": "logit"}, search=RATES
-        ),
-        "gram-hypernetwork": Study(images, ("phn-epo",), 25, IMAGES, solver={"space": "hypernetwork"}),
-        "gram-adult": Study(
-            "adult", ("phn-epo",), 153, replace(ROWS, without=PHN), search=RATES, solver={"space": "hypernetwork"}
-        ),
-        "steps-whole": Study(
-            "adult", ("cpmtl",), 10, replace(ROWS, without=("cpmtl",)), search=RATES, expansion=Expansion(halvings=0)
-        ),
-        "adult-evolution": Study(
-            "adult", EVOLUTIONARY, 10, replace(ROWS, without=EVOLUTIONARY), seeds=1, budget=Budget(generations=3000)
-        ),
-        "sarcos-untuned": Study("sarcos", PHN, 100, replace(MOTION, without=PHN)),
-        "sarcos-batch-512": Study(
-            "sarcos",
-            PHN,
-            100,
-            replace(MOTION, without=PHN),
-            arguments={"split": "paper"},
-            changes={"batch_size": 512},
-            search=RATES,
-        ),
-        "sarcos-hidden-25": Study("sarcos", PHN, 100, replace(MOTION, without=PHN), changes={"hidden": 25}),
-        "split-official": Study(
-            "nyuv2",
-            ("phn-epo",),
-            25,
-            replace(SCENES, without=PHN),
-            seeds=1,
-            arguments={**scenes, "split": "official"},
-        ),
+        "with-relu": replace(images, arguments={"relu": True}),
+        "split-paper": replace(images, arguments={"split": "paper"}),
+        "gap-logit": replace(people, arguments={"gap": "logit"}),
+        "gram-hypernetwork": replace(images, solver=outer),
+        "gram-adult": replace(people, solver=outer),
+        "steps-whole": Study("adult", ("cpmtl",), 10, search=RATES, expansion=Expansion(halvings=0)),
+        "adult-evolution": Study("adult", EVOLUTIONARY, 10, seeds=1, budget=Budget(generations=3000)),
+        "sarcos-untuned": motion,
+        "sarcos-batch-512": replace(motion, arguments={"split": "paper"}, changes={"batch_size": 512}, search=RATES),
+        "sarcos-hidden-25": replace(motion, changes={"hidden": 25}),
+        "split-official": Study("nyuv2", ("phn-epo",), 25, seeds=1, arguments={**LOW, "split": "official"}),
     }
 
 
-STUDIES: dict[str, Study] = _toys() | _images() | _tables() | _scenes() | _deviations()
+SCENES = {
+    "nyuv2-phn": Study("nyuv2", PHN, 25, seeds=1, arguments=LOW),
+    "nyuv2-5": Study("nyuv2", ("ls", "pmtl", "cpmtl", "epo"), 5, seeds=1, arguments=LOW, expansion=Expansion(rows=16)),
+    "nyuv2-288x384-phn": Study("nyuv2", PHN, 25, seeds=1),
+}
+STUDIES: dict[str, Study] = _toys() | _images() | _rows() | SCENES | _deviations()

@@ -2,46 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
 from hyperfront.comparison.methods import EVOLUTIONARY
 from hyperfront.comparison.result import Result
 from reproduction.drawing import NAME_OF
+from reproduction.item_result import fronts_of
 from reproduction.measurements import same_rays
-from reproduction.store import Workshop
+from reproduction.store import Store
 from reproduction.studies import PHN
 
 
 @dataclass(frozen=True)
-class Side:
-    """One problem of a table: its name, the study of hypernetworks, that of the baselines, and their rays."""
+class Comparison:
+    """One problem of a table: its title, and the studies of hypernetworks and of baselines."""
 
     title: str
     problem: str
     phn: str
     baselines: str | None
-    rays: int
     rates: tuple[str, ...] = ()
     """Studies with another learning rate."""
     as_paper: bool = True
-    """Whether the paper's numbers are of such data and settings."""
+    """Whether the paper has these data and settings."""
     each_apart: bool = False
     """Whether hypernetworks are also judged against LS and EPO, each on its own."""
 
-    def results(self, workshop: Workshop) -> list[Result]:
-        """Of the baselines, then of the hypernetworks."""
-        return [*(workshop.results(self.baselines) if self.baselines else []), *workshop.results(self.phn)]
+    def results(self, store: Store) -> list[Result]:
+        """Results of the baselines, then of the hypernetworks."""
+        return [result for name in (self.baselines, self.phn) if name for result in store.results(name)]
 
     def study_of(self, method: str) -> str:
-        """The one that trains it."""
+        """The study that trains a method."""
         return self.phn if self.baselines is None or method in PHN else self.baselines
 
-    def few(self, workshop: Workshop) -> int:
-        """Rays of the baselines, fewer in a smoke test."""
-        return workshop.study(self.baselines).rays if self.baselines else self.rays
+    def few(self, store: Store) -> int:
+        """The number of rays of the baselines, or five."""
+        return store.study(self.baselines).rays if self.baselines else 5
 
 
 @dataclass(frozen=True)
@@ -50,61 +50,53 @@ class Measured:
 
     method: str
     results: list[Result]
-    same: list[dict[str, Any]]
-    times: dict[str, Any]
+    same: list[dict[str, Any]] = field(default_factory=list)
+    times: Mapping[str, float] = field(default_factory=dict)
     rate: str = ""
-    """What its learning rate is, where there are two."""
+    """How the learning rate was chosen, where there are several."""
+
+    @property
+    def fronts(self) -> Sequence[Mapping[str, Any]]:
+        """Test fronts by seed."""
+        return fronts_of(self.results)
 
     @property
     def volumes(self) -> list[float]:
-        """On the test data, by seed; of a hypernetwork at the rays of the baselines."""
-        fronts = self.same if self.method in PHN else [result.fronts["test"] for result in self.results]
-        return [front["hypervolume"] for front in fronts]
+        """Test hypervolumes by seed; those of a hypernetwork are at the rays of the baselines."""
+        return [front["hypervolume"] for front in (self.same if self.method in PHN else self.fronts)]
 
     @property
     def name(self) -> str:
-        """With the learning rate, where it was chosen."""
+        """The method, with its learning rate where that was chosen."""
         rate = f", {self.rate} ({self.results[0].settings['lr']:g})" if self.rate else ""
         return NAME_OF[self.method] + rate
 
-    @property
-    def rays(self) -> str:
-        """Their number, if the method has some."""
-        return str(len(self.results[0].rays) or "-")
 
-
-def measured(workshop: Workshop, side: Side) -> list[Measured]:
-    """Every method of a side that has results."""
-    results = side.results(workshop)
-    found = []
+def measured(store: Store, comparison: Comparison) -> list[Measured]:
+    """Every method of a comparison that has results."""
+    results, found = comparison.results(store), []
     for method in dict.fromkeys(result.method for result in results):
-        group, seen = [result for result in results if result.method == method], []
-        if method.startswith("phn-"):
-            seen = same_rays(workshop, side.phn, group, side.few(workshop))
+        group, same = [result for result in results if result.method == method], []
+        if method in PHN:
+            same = same_rays(store, comparison.phn, group, comparison.few(store))
         if method in EVOLUTIONARY:
             times = {"training": fmean(result.seconds["training"] for result in group)}
         else:
-            times = workshop.seconds(side.study_of(method), method) or {}
-        found.append(Measured(method, group, seen, times))
+            times = store.seconds(comparison.study_of(method), method)
+        found.append(Measured(method, group, same, times))
     return found
 
 
-def methods_of(workshop: Workshop, side: Side) -> list[str]:
-    """Baselines, then hypernetworks, in the order of the paper."""
-    return [method for name in (side.baselines, side.phn) if name for method in workshop.study(name).methods]
-
-
-def better_rates(workshop: Workshop, side: Side, methods: Mapping[str, Measured]) -> list[Measured]:
-    """Methods with the best of their learning rates, by the validation hypervolume of the seeds that all have; with
-    another one, where that does not say which is better. Hypernetworks only if it is not the one they have anyway."""
-    found = []
+def better_rates(store: Store, comparison: Comparison, methods: Mapping[str, Measured]) -> list[Measured]:
+    """Methods with the best of their learning rates, by the validation hypervolume of the seeds that all rates have;
+    where that is the same for all rates, with another rate. A hypernetwork is left out if its own rate is the best."""
+    rated, found = {name: store.results(name) for name in comparison.rates}, []
     for method, first in methods.items():
-        rated = [name for name in side.rates if method in workshop.study(name).methods]
-        groups = {name: results for name in rated if (results := workshop.results(name, [method]))}
-        seeds = set.intersection(*({result.seed for result in group} for group in (first.results, *groups.values())))
-        if not groups or not seeds:
+        groups = {name: [result for result in group if result.method == method] for name, group in rated.items()}
+        groups = {comparison.study_of(method): first.results, **{k: group for k, group in groups.items() if group}}
+        seeds = set.intersection(*({result.seed for result in group} for group in groups.values()))
+        if len(groups) == 1 or not seeds:
             continue
-        groups = {side.study_of(method): first.results, **groups}
         volumes = {
             name: fmean(result.fronts["val"]["hypervolume"] for result in group if result.seed in seeds)
             for name, group in groups.items()
@@ -112,10 +104,10 @@ def better_rates(workshop: Workshop, side: Side, methods: Mapping[str, Measured]
         count = len({group[0].settings["lr"] for group in groups.values()})
         rate = "better of two rates" if count == 2 else f"best of {count} rates"
         rate = "another rate" if len({*volumes.values()}) == 1 else rate
-        best = max(reversed(volumes), key=lambda name: volumes[name])  # of equals the last one, which is another
+        best = max(reversed(volumes), key=lambda name: volumes[name])  # of equals the last, which is another rate
         if method not in PHN:
-            found.append(Measured(method, groups[best], [], {}, rate))
-        elif volumes[best] > volumes[side.phn]:
-            same = same_rays(workshop, best, groups[best], side.few(workshop))
+            found.append(Measured(method, groups[best], rate=rate))
+        elif volumes[best] > volumes[comparison.phn]:
+            same = same_rays(store, best, groups[best], comparison.few(store))
             found.append(Measured(method, groups[best], same, first.times, rate))
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -11,133 +11,94 @@ import torch
 
 from hyperfront import indicators, plots
 from hyperfront.comparison.result import Result
-from hyperfront.comparison.table import spread
 from hyperfront.plots import INK, MUTED
 from hyperfront.problem import Problem
-from reproduction.drawing import NAME_OF, absent, panels, ray_colours, scatter
-from reproduction.item_result import Claim, Finding, Table, missing_seeds, shown
-from reproduction.remarks import spent
-from reproduction.store import Workshop
+from reproduction.drawing import NAME_OF, panels, ray_colours, scatter
+from reproduction.item_result import Claim, ItemResult, Table, fronts_of, quality, shown
+from reproduction.store import Store
 
 Panel = tuple[str, str]
 """Study and method."""
+COLUMNS = (
+    "problem", "method", "seeds", "rays", "HV", "uniformity", "least uniformity", "largest distance", "seconds",
+)  # fmt: skip
+NEAR, UNIFORM = 5e-3, 0.999
+"""A point is on the front if it is nearer, and on its ray if its uniformity is larger."""
 
 
-def known_fronts(workshop: Workshop, rows: Sequence[Sequence[Panel]]) -> Finding:
-    """Points and true front of each panel, at the first seed; all seeds are in the table."""
-    columns = (
-        "problem",
-        "method",
-        "seeds",
-        "rays",
-        "HV",
-        "uniformity",
-        "least uniformity",
-        "largest distance",
-        "seconds",
-    )
-    found: dict[Panel, list[Result]] = {}
-    for study, method in (panel for row in rows for panel in row):
-        found[study, method] = workshop.results(study, [method])
-    finding, lines = Finding(), []
+def known_fronts(store: Store, rows: Sequence[Sequence[Panel]]) -> ItemResult:
+    """Points and true front of each panel, at the first seed; the table has all seeds."""
+    item, lines = ItemResult(notes=["The figure has the points of the first seed."]), []
+    found = {panel: store.results(panel[0], [panel[1]]) for row in rows for panel in row}
     for (study, method), results in found.items():
-        missing = missing_seeds(f"{study}: {method}", len(results), workshop.study(study).seeds)
-        finding.missing.extend(missing)
         if not results:
             continue
-        problem = workshop.problem(workshop.study(study))
-        lines.append(_row(problem, method, results))
-        finding.claims.extend([] if missing else claims(problem, method, results))
-        finding.numbers[f"{study}: {method}"] = [_points(result) for result in results]
-        finding.environments.extend(dict(result.environment) for result in results)
-        finding.notes.extend(spent(results[0]))
-    if not lines:
-        return finding
+        problem = store.problem(store.study(study))
+        uniform, distances = _uniformity(results), _distances(problem, results)
+        counts = str(len(results)), str(len(results[0].rays))
+        far = f"{uniform.min().item():.4f}", f"{distances.max().item():.1e}"
+        seconds = shown(fmean(result.seconds["training"] for result in results), 1)
+        lines.append((problem_name(problem), NAME_OF[method], *counts, *quality(fronts_of(results), 4), *far, seconds))
+        item.claims.append(claim(problem, method, results))
+        item.numbers[f"{study}: {method}"] = [
+            {"seed": result.seed, "rays": result.rays, "losses": result.fronts["test"]["losses"]} for result in results
+        ]
     title = "Known fronts: how near the points of all seeds come to the front and to their rays"
-    finding.tables.append(Table(title, columns, lines))
-    finding.notes.append("The figure has the points of the first seed.")
-    finding.figure = _figure(workshop, rows, found)
-    return finding
+    item.tables.append(Table(title, COLUMNS, lines))
+    item.figure = _figure(store, rows, found)
+    return item
 
 
-def _points(result: Result) -> dict[str, Any]:
-    return {"seed": result.seed, "rays": result.rays, "losses": result.fronts["test"]["losses"]}
+def _uniformity(results: Sequence[Result]) -> torch.Tensor:
+    return torch.cat([indicators.uniformity(result.losses(), result.inverse_rays()) for result in results])
 
 
-def _row(problem: Problem, method: str, results: Sequence[Result]) -> tuple[str, ...]:
-    tests = [result.fronts["test"] for result in results]
-    least = [_uniformity(result).min().item() for result in results]
-    distances = [_distance(problem, result).max().item() for result in results]
-    return (
-        problem_name(problem),
-        NAME_OF[method],
-        str(len(results)),
-        str(len(results[0].rays)),
-        spread([test["hypervolume"] for test in tests], digits=4),
-        spread([test["uniformity"] for test in tests], digits=4),
-        f"{min(least):.4f}",
-        f"{max(distances):.1e}",
-        shown(fmean(result.seconds["training"] for result in results), 1),
-    )
-
-
-def _uniformity(result: Result) -> torch.Tensor:
-    return indicators.uniformity(result.losses(), result.inverse_rays())
-
-
-def _distance(problem: Problem, result: Result) -> torch.Tensor:
+def _distances(problem: Problem, results: Sequence[Result]) -> torch.Tensor:
     assert problem.truth is not None
-    return problem.truth.distance(result.losses())
+    return torch.cat([problem.truth.distance(result.losses()) for result in results])
 
 
-def claims(problem: Problem, method: str, results: Sequence[Result]) -> list[Claim]:
-    """What the paper says of each method on these problems."""
+def claim(problem: Problem, method: str, results: Sequence[Result]) -> Claim:
+    """What the paper says of a method on these problems."""
     name, where = NAME_OF[method], problem_name(problem)
-    uniform = torch.cat([_uniformity(result) for result in results])
-    distances = torch.cat([_distance(problem, result) for result in results])
-    distance = distances.max().item()
-    numbers = f"least uniformity {uniform.min().item():.4f}, largest distance {distance:.1e}"
-    below = distances >= 5e-3
-    off = int((below | (uniform <= 0.999)).sum())
+    uniform, distances = _uniformity(results), _distances(problem, results)
+    least, largest, count = uniform.min().item(), distances.max().item(), len(uniform)
+    numbers = f"least uniformity {least:.4f}, largest distance {largest:.1e}"
+    below, near = distances >= NEAR, largest < NEAR
     if method == "phn-epo" or (method == "epo" and not where.startswith("zdt2")):
-        some = f"{len(uniform) - off} of {len(uniform)} points of all seeds are; " if off else ""
-        return [Claim(f"{where}: {name} is on the front and on every ray", off == 0, some + numbers)]
+        off = int((below | (uniform <= UNIFORM)).sum())
+        some = f"{count - off} of {count} points of all seeds are; " if off else ""
+        return Claim(f"{where}: {name} is on the front and on every ray", off == 0, some + numbers)
     if method == "epo":
-        text = f"{where}: EPO fails to reach the front on some rays"
-        return [Claim(text, bool(below.any()), f"{int(below.sum())} of {len(uniform)} points; {numbers}")]
+        text, numbers = "EPO fails to reach the front on some rays", f"{int(below.sum())} of {count} points; {numbers}"
+        return Claim(f"{where}: {text}", bool(below.any()), numbers)
     if method == "ls":
         worst = torch.cat([result.losses().amin(1) for result in results]).max().item()
-        return [
-            Claim(f"{where}: LS ends at the extremes", worst < 0.02, f"smaller loss of a point at most {worst:.3f}")
-        ]
+        return Claim(f"{where}: LS ends at the extremes", worst < 0.02, f"smaller loss of a point at most {worst:.3f}")
     if method == "pmtl":
-        text = f"{where}: PMTL is on the front, near its rays but off them"
-        return [Claim(text, 0.5 < uniform.mean().item() < 0.999 and distance < 5e-3, numbers)]
+        holds = 0.5 < uniform.mean().item() < UNIFORM and near
+        return Claim(f"{where}: PMTL is on the front, near its rays but off them", holds, numbers)
     if method == "mgda":
-        text = f"{where}: MGDA is on the front, and does not follow rays"
-        return [Claim(text, uniform.min().item() < 0.9 and distance < 5e-3, numbers)]
-    return [Claim(f"{where}: {name} does not reach the front to .005 with all its points", distance > 5e-3, numbers)]
-
-
-def _figure(workshop: Workshop, rows: Sequence[Sequence[Panel]], found: dict[Panel, list[Result]]) -> Any:
-    with panels(len(rows), max(map(len, rows)), width=2.4, height=2.5) as (figure, axes):
-        for place, row in zip(axes, rows):
-            for each, (study, method) in zip(place, row):
-                problem = workshop.problem(workshop.study(study))
-                each.set_title(
-                    NAME_OF[method] if len(rows) == 1 else f"{problem_name(problem)}: {NAME_OF[method]}", fontsize=10
-                )
-                if found[study, method]:
-                    _panel(each, problem, method, found[study, method][0])
-                else:
-                    absent(each)
-    return figure
+        return Claim(f"{where}: MGDA is on the front, and does not follow rays", least < 0.9 and near, numbers)
+    return Claim(f"{where}: {name} does not reach the front to .005 with all its points", largest > NEAR, numbers)
 
 
 def problem_name(problem: Problem) -> str:
-    """With its box, where that is not the usual one."""
+    """The name, with the box where it is not the default one."""
     identity = problem.identity or {}
     return ", ".join([identity.get("problem", "problem"), *filter(None, [identity.get("arguments", {}).get("box")])])
+
+
+def _figure(store: Store, rows: Sequence[Sequence[Panel]], found: Mapping[Panel, list[Result]]) -> Any:
+    with panels(len(rows), max(map(len, rows)), width=2.4, height=2.5) as (figure, axes):
+        for place, row in zip(axes, rows):
+            for each, (study, method) in zip(place, row):
+                problem = store.problem(store.study(study))
+                where = "" if len(rows) == 1 else f"{problem_name(problem)}: "
+                each.set_title(where + NAME_OF[method], fontsize=10)
+                for result in found[study, method][:1]:
+                    _panel(each, problem, method, result)
+    return figure
 
 
 def _panel(axes: Any, problem: Problem, method: str, result: Result) -> None:
@@ -147,7 +108,7 @@ def _panel(axes: Any, problem: Problem, method: str, result: Result) -> None:
     high = np.clip(losses.max(0), points.max(0), 1.5 * points.max(0)) * 1.06
     for curve in plots.curves(points):
         axes.plot(*curve.T, color=INK, linewidth=1.2)
-    every = max(1, (len(rays) - 1) // 4)  # of a hypernetwork's many rays, those of the others
+    every = max(1, (len(rays) - 1) // 4)  # a hypernetwork has more rays than the others
     marked = np.arange(len(rays)) % every == 0
     lines = plots.half_lines(rays[marked], "inverse", upper=high)
     for line, colour in zip(lines, ray_colours(rays[marked])):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from statistics import fmean
 from typing import Any
 
@@ -15,7 +16,6 @@ import torch
 
 from hyperfront.comparison.methods import fit_hypernetwork
 from hyperfront.comparison.result import different
-from hyperfront.comparison.table import spread
 from hyperfront.front import evaluate
 from hyperfront.preferences import FixedRays, das_dennis, shifted_grid
 from hyperfront.preferences import rays as laid_out
@@ -23,67 +23,56 @@ from hyperfront.problem.recipe import Recipe
 from hyperfront.solvers import EPO
 from hyperfront.storage.provenance import describe, environment
 from hyperfront.training import Progress
-from reproduction.item_result import Claim, Finding, Table, missing_seeds, shown
+from reproduction.item_result import Claim, ItemResult, Table, quality, shown
 from reproduction.measurements import front_document
 from reproduction.numbers import UNSEEN, Number
-from reproduction.store import Workshop
+from reproduction.store import Store
 
 METHOD = "phn-epo"
 PARTITIONS = 6
+NOTES = (
+    f"The grid has {len(das_dennis(7, PARTITIONS))} rays ({PARTITIONS} parts); the paper does not state its size.",
+    "Rays of the grid have entries of 0, which no point can follow; those of the shifted grid have none. So "
+    "uniformities of seen and unseen rays do not compare.",
+)
 
 
-def unseen_rays(workshop: Workshop, studies: Mapping[str, str]) -> Finding:
+def unseen_rays(store: Store, studies: Mapping[str, str]) -> ItemResult:
     """PHN-EPO trained on a grid, at seen and unseen rays, with the settings of ``studies`` by title; the paper's
     numbers are beside the first of them."""
-    finding, rows, said = Finding(), [], dict(UNSEEN)
+    item, rows, said = ItemResult(notes=list(NOTES)), [], dict(UNSEEN)
     for title, study in studies.items():
-        seeds = range(workshop.study(study).seeds)
-        recipe = _recipe(workshop, study)
+        # aligned rays would be other ones to the hypernetwork than those of the grid
+        recipe = replace(store.plan(store.study(study)).recipe_of(METHOD), align=False)
         settings = {**describe(asdict(recipe)), "partitions": PARTITIONS}
         parts = [
-            workshop.part(
-                f"studies/unseen-{study}/looks/{METHOD}-{seed}",
-                lambda n=study, r=recipe, s=seed: _run(workshop, n, r, s),
+            store.part(
+                f"studies/unseen-{study}/measurements/{METHOD}-{seed}",
+                partial(_run, store, study, recipe, seed),
                 made_with=settings,
             )
-            for seed in seeds
+            for seed in range(store.study(study).seeds)
         ]
-        found = [part for part in parts if part]
-        finding.missing.extend(missing_seeds(f"{title}: {METHOD} trained on a grid of rays", len(found), len(seeds)))
-        if found:
+        if found := [part for part in parts if part]:
             rows += [_row(title, kind, [part[kind] for part in found], said.get(kind)) for kind in UNSEEN]
-            finding.claims.extend([claim(title, found)] if len(found) == len(seeds) else [])
+            item.claims.append(claim(title, found))
             measures = ("hypervolume", "uniformity")
-            finding.numbers[title] = [{k: {m: part[k][m] for m in measures} for k in UNSEEN} for part in found]
-            finding.environments.extend(part["environment"] for part in found)
+            item.numbers[title] = [{k: {m: part[k][m] for m in measures} for k in UNSEEN} for part in found]
+            store.log.environments.extend(part["environment"] for part in found)
         said = {}
     columns = ("problem", "test rays", "number", "seeds", "HV", "paper", "uniformity", "paper")
-    finding.tables.append(Table("PHN-EPO, trained on a Das-Dennis grid of rays", columns, rows))
-    finding.notes.append(
-        f"The grid has {len(das_dennis(7, PARTITIONS))} rays ({PARTITIONS} parts); the paper does not say its size."
-    )
-    finding.notes.append(
-        "Rays of the grid have entries of 0, which no point can follow; those of the shifted grid have none. So "
-        "uniformities of seen and unseen rays do not compare."
-    )
-    return finding
+    item.tables.append(Table("PHN-EPO, trained on a Das-Dennis grid of rays", columns, rows))
+    return item
 
 
 def _row(title: str, kind: str, fronts: Sequence[Mapping[str, Any]], said: Number | None) -> tuple[str, ...]:
-    return (
-        title,
-        kind,
-        str(len(fronts[0]["rays"])),
-        str(len(fronts)),
-        spread([front["hypervolume"] for front in fronts], digits=4),
-        shown(said.hypervolume if said else None, 4),
-        spread([front["uniformity"] for front in fronts]),
-        shown(said.uniformity if said else None),
-    )
+    theirs = (shown(said.hypervolume, 4), shown(said.uniformity)) if said else ("-", "-")
+    counts = str(len(fronts[0]["rays"])), str(len(fronts))
+    return title, kind, *counts, quality(fronts, 4)[0], theirs[0], quality(fronts)[1], theirs[1]
 
 
 def claim(title: str, parts: Sequence[Mapping[str, Any]]) -> Claim:
-    """A hypernetwork that ignores its ray has the same point at all of them, and shows nothing about unseen ones."""
+    """Whether unseen rays cost less than 1 % of hypervolume. A hypernetwork that ignores its ray shows nothing."""
     seen, new = (fmean(part[kind]["hypervolume"] for part in parts) for kind in ("seen", "unseen"))
     points = min(different(part["unseen"]) for part in parts)
     text = f"{title}: rays that were never seen cost hardly any hypervolume (1 %)"
@@ -91,14 +80,9 @@ def claim(title: str, parts: Sequence[Mapping[str, Any]]) -> Claim:
     return Claim(text, points > 1 and new > 0.99 * seen, values)
 
 
-def _recipe(workshop: Workshop, study: str) -> Recipe:
-    """That of the study, without alignment, after which rays of the grid would be others to the hypernetwork."""
-    return replace(workshop.plan(workshop.study(study)).recipe_of(METHOD), align=False)
-
-
-def _run(workshop: Workshop, name: str, recipe: Recipe, seed: int) -> dict[str, Any]:
-    study = workshop.study(name)
-    problem = workshop.problem(study)
+def _run(store: Store, name: str, recipe: Recipe, seed: int) -> dict[str, Any]:
+    study = store.study(name)
+    problem = store.problem(study)
     grid = das_dennis(problem.m, PARTITIONS)
     generator = torch.Generator().manual_seed(seed)
     unseen = shifted_grid(problem.m, PARTITIONS)
@@ -110,12 +94,12 @@ def _run(workshop: Workshop, name: str, recipe: Recipe, seed: int) -> dict[str, 
         recipe,
         seed=seed,
         preferences=FixedRays.of(grid),
-        out=workshop.runs_of(f"unseen-{name}") / f"{METHOD}-{seed}",
+        out=store.runs_of(f"unseen-{name}") / f"{METHOD}-{seed}",
         resume=True,
-        device=workshop.device_for(problem),
-        callbacks=[Progress()] if workshop.progress else [],
+        device=store.device_for(problem),
+        callbacks=[Progress()] if store.progress else [],
     )
-    few = slice(None) if workshop.preset == "full" else slice(None, None, 12)
+    few = slice(None) if store.preset == "full" else slice(None, None, 12)
     fronts = {
         kind: front_document(evaluate(run.model, problem.test, rays[few], batch_size=recipe.batch_size))
         for kind, rays in (("seen", seen), ("unseen", unseen))

@@ -31,7 +31,6 @@ from hyperfront.problem.recipe import Recipe
 from hyperfront.problem.registry import build
 from hyperfront.problem.sources import NoData
 from hyperfront.zoo import toys
-from reproduction import Workshop
 from tests.helpers.command import hyperfront
 from tests.helpers.data import DATA, needs_data
 
@@ -762,8 +761,8 @@ def test_what_another_process_wrote_meanwhile_must_be_of_the_same_comparison(tmp
 
 def test_results_that_are_there_need_no_data(tmp_path):
     folder, study = ROOT / "results" / "full" / "studies" / "adult-phn", "adult-phn"
-    workshop = Workshop(ROOT / "results", "full", data_dir=tmp_path / "nowhere", runs=tmp_path)
-    assert len(workshop.results(study)) == len([*(folder / "results").iterdir()]) == 6
+    store = Store(ROOT / "results", "full", data_dir=tmp_path / "nowhere", runs=tmp_path)
+    assert len(store.results(study)) == len([*(folder / "results").iterdir()]) == 6
 
 
 @pytest.mark.parametrize(

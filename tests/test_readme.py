@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import hyperfront as hf
-from reproduction import ITEMS, Workshop
+from reproduction import ITEMS, Store
 from reproduction.drawing import NAME_OF
 from tests.helpers.command import hyperfront as in_this_process
 from tests.helpers.command import hyperfront_process as hyperfront
@@ -167,7 +167,7 @@ def test_what_the_readme_says_is_reached_is_that_of_the_files():
 def test_the_comparison_in_the_readme_is_that_of_the_files():
     known = {}
     for item in ("table-1", "table-2", "table-3", "table-4"):
-        known |= ITEMS[item].make(Workshop(ROOT / "reproduction" / "results", "full", train=False)).numbers
+        known |= ITEMS[item].make(Store(ROOT / "reproduction" / "results", "full", train=False)).numbers
     shown = [row for row in tables(README) if "PHN-LS" in row]
     assert len(shown) == 9
     for row in shown:

@@ -26,7 +26,7 @@ from hyperfront.apps.serve.tensors import TensorSpec
 from hyperfront.apps.shared.bodies import FREE, Bodies, BodyLimits
 from hyperfront.apps.shared.protocol import HEADER_BYTES, HEADER_COUNT
 from hyperfront.apps.shared.refusal import Refusal
-from tests import explored
+from tests.helpers import explored
 from tests.helpers.serving import Client, serving
 
 PATH = "/v2/models/echo/infer"

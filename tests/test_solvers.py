@@ -17,7 +17,7 @@ from hyperfront.errors import HyperfrontError
 from hyperfront.indicators import nonuniformity
 from hyperfront.solvers import EPO, LS, Status, lift
 from hyperfront.solvers import epo as epo_module
-from hyperfront.solvers.epo import LOSS_FLOOR, RAY_FLOOR, program
+from hyperfront.solvers.epo import LOSS_FLOOR
 from hyperfront.solvers.linalg import linprog as linprog_module
 from hyperfront.solvers.linalg.linprog import maximize, maximize_or_relax
 from hyperfront.solvers.linalg.linprog_plain import maximize_one

@@ -664,7 +664,7 @@ def test_patience_needs_validation_data():
 @pytest.mark.parametrize(("named", "refused"), [(60, False), (50, False), (49, True)])
 def test_a_solver_may_fall_back_on_half_of_the_rays(named, refused):
     record = {"epoch": 1, "status": {"as_named": named, "relaxed": 25, "min_norm": 25}}
-    with pytest.raises(LossError, match="EPO.*epoch 1") if refused else nullcontext():
+    with pytest.raises(LossError, match=r"EPO.*epoch 1") if refused else nullcontext():
         loop._refuse_fallbacks(record, hf.EPO())
 
 

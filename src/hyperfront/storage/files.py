@@ -42,6 +42,7 @@ def make_folder(path: Path) -> None:
     Another process may remove one of them at any moment, also between the two system calls of ``mkdir``: then it looks
     as if the folder existed and did not, and the next attempt makes it.
     """
+    failed = OSError()
     for _ in range(ATTEMPTS):
         try:
             return path.mkdir(parents=True, exist_ok=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from hyperfront.apps.explorer.samples.images import Images
 from hyperfront.apps.explorer.samples.people import People
 from hyperfront.apps.explorer.samples.scenes import Scenes
 from hyperfront.apps.explorer.samples.values import Point, Values
-from hyperfront.model.target import Network
 from hyperfront.problem import Problem, Split
 from hyperfront.zoo.data.composites import SOURCES
 from hyperfront.zoo.fairness import DATA_SETS
@@ -21,7 +21,7 @@ class Samples(Protocol):
         """The inputs, which the page gets once; ``kind`` says how it draws them."""
         ...
 
-    def predict(self, network: Network) -> Any:
+    def predict(self, network: Callable[[Any], Any]) -> Any:
         """The outputs of the network at one ray, ready to be drawn."""
         ...
 

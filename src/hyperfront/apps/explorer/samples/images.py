@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from hyperfront.apps.explorer.samples.pixels import encoded, first_rows, rounded
-from hyperfront.model.target import Network
 from hyperfront.problem import Split
 from hyperfront.zoo.data.composites import SOURCES
 from hyperfront.zoo.multi_mnist import TASKS
@@ -39,7 +39,7 @@ class Images:
             ],
         }
 
-    def predict(self, network: Network) -> Any:
+    def predict(self, network: Callable[[Any], Any]) -> Any:
         """``[items][heads][classes]``: probabilities."""
         each = [rounded(logits.softmax(-1)) for logits in network(self.x)]
         return [list(heads) for heads in zip(*each)]

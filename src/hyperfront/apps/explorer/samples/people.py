@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -9,7 +10,6 @@ from torch import Tensor
 
 from hyperfront.apps.explorer.samples.pixels import first_rows, rounded
 from hyperfront.errors import DataError
-from hyperfront.model.target import Network
 from hyperfront.problem import Problem, Split
 from hyperfront.storage.batches import rows, take
 from hyperfront.zoo import fairness
@@ -70,7 +70,7 @@ class People:
             ],
         }
 
-    def predict(self, network: Network) -> Any:
+    def predict(self, network: Callable[[Any], Any]) -> Any:
         """Probabilities of the rows shown, and of each group the error rates and mean probabilities."""
         probability = network(self.inputs(self.whole)).sigmoid()
         _, _, labels, protected = self.whole

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from hyperfront.apps.explorer.samples.pixels import encoded, first_rows
-from hyperfront.model.target import Network
 from hyperfront.problem import Split
 from hyperfront.zoo.data.nyuv2 import CLASSES, METRES_PER_LEVEL
 from hyperfront.zoo.nyuv2 import depth_of
@@ -39,7 +39,7 @@ class Scenes:
             ],
         }
 
-    def predict(self, network: Network) -> Any:
+    def predict(self, network: Callable[[Any], Any]) -> Any:
         """``[items]`` with ``segmentation`` and ``depth``."""
         output = network(self.x)
         levels = (depth_of(output) / METRES_PER_LEVEL - 0.5).round().clamp(0, 255)

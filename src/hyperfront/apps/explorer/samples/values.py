@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor
 
 from hyperfront.apps.explorer.samples.pixels import encoded, first_rows, rounded, stretched
-from hyperfront.model.target import Network
 from hyperfront.problem import Problem, Split
 from hyperfront.storage.batches import rows
 from hyperfront.storage.nests import tensors
@@ -42,7 +42,7 @@ class Values:
             ],
         }
 
-    def predict(self, network: Network) -> Any:
+    def predict(self, network: Callable[[Any], Any]) -> Any:
         """``[items][outputs][numbers]``."""
         outputs = [tensor for tensor in tensors(network(self.x)) if tensor.ndim and len(tensor) == self.count]
         return [[_numbers(tensor[row]) for tensor in outputs] for row in range(self.count)]
@@ -54,7 +54,7 @@ class Point:
     def document(self) -> dict[str, Any]:
         return {"kind": "point", "items": []}
 
-    def predict(self, network: Network) -> Any:
+    def predict(self, network: Callable[[Any], Any]) -> Any:
         """The coordinates."""
         point = network(())
         return {"numbers": _numbers(point), "of": point.numel()}
