@@ -71,7 +71,8 @@ def _front(result: Result) -> dict[str, Any]:
 
 def _draw_front(store: Store, axes: Any, comparison: Comparison, result: Result) -> None:
     """A line through all points of a hypernetwork, and marks at the rays of the baselines."""
-    fronts = [{"losses": result.losses(), "rays": [] if result.family == "cpmtl" else result.inverse_rays()}]
+    rays = [] if result.family == "cpmtl" else result.inverse_rays().tolist()
+    fronts = [{"losses": result.fronts["test"]["losses"], "rays": rays}]
     if result.method in PHN:
         axes.plot(*result.losses().numpy().T, color=INK, linewidth=1, linestyle=LINES[result.method])
         fronts = same_rays(store, comparison.phn, [result], comparison.few(store))

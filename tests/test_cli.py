@@ -194,7 +194,6 @@ def test_a_new_run_where_there_is_none_to_resume_says_so(tmp_path):
         (["compare", "zdt2", "--methods", "nsga3", "--budget", "generations=-5"], "an integer >= 1"),
         (["compare", "zdt2", "--methods", "cpmtl", "--expansion", "length=-1"], "a number >= 0"),
         (["tune", "zdt2", "--method", "epo", "--search", "lr=a,b"], "lr is a number"),
-        (["reproduce", "all", "figure-0"], "unknown item of the paper"),
         (["evaluate", "nowhere"], "no checkpoint"),
     ],
 )
@@ -267,7 +266,7 @@ def test_a_file_that_cannot_be_read_is_named_without_a_traceback(tmp_path, monke
 
 
 def test_smoke_tests_are_no_results(tmp_path):
-    known = Path(__file__).parents[1] / "results" / "fairness" / "adult-best-ls-0.json"
+    known = Path(__file__).parents[1] / "reproduction" / "results" / "fairness" / "adult-best-ls-0.json"
     for place in ("results", "results/smoke/studies/adult"):
         (tmp_path / place).mkdir(parents=True, exist_ok=True)
         name = known.name.replace("ls", "epo") if "smoke" in place else known.name

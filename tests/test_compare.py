@@ -31,6 +31,7 @@ from hyperfront.problem.recipe import Recipe
 from hyperfront.problem.registry import build
 from hyperfront.problem.sources import NoData
 from hyperfront.zoo import toys
+from reproduction import Store
 from tests.helpers.command import hyperfront
 from tests.helpers.data import DATA, needs_data
 
@@ -166,7 +167,6 @@ def test_after_ctrl_c_the_same_command_ends_where_it_would_have(tmp_path):
         (["compare", "zdt2", "--methods", "nsga3,cpmtl", "--tuned", "nowhere"], "--method ls"),
         (["compare", "zdt2", "--data-dir", "nowhere"], "has no data"),
         (["compare", "zdt2", "--rays", "1"], "leave pmtl out"),
-        (["reproduce", "--list", "figure-99"], "unknown item of the paper 'figure-99'"),
     ],
 )
 def test_mistakes_get_an_answer(words, message, tmp_path):
@@ -760,8 +760,8 @@ def test_what_another_process_wrote_meanwhile_must_be_of_the_same_comparison(tmp
 
 
 def test_results_that_are_there_need_no_data(tmp_path):
-    folder, study = ROOT / "results" / "full" / "studies" / "adult-phn", "adult-phn"
-    store = Store(ROOT / "results", "full", data_dir=tmp_path / "nowhere", runs=tmp_path)
+    folder, study = ROOT / "reproduction" / "results" / "full" / "studies" / "adult-phn", "adult-phn"
+    store = Store(ROOT / "reproduction" / "results", "full", data_dir=tmp_path / "nowhere", runs=tmp_path)
     assert len(store.results(study)) == len([*(folder / "results").iterdir()]) == 6
 
 

@@ -90,7 +90,7 @@ class Result:
         try:
             if document.pop("format") != FORMAT:
                 raise KeyError("format")
-            document = upgrade(document, STEPS)
+            document = upgrade(document, STEPS, path)
             del document["schema"]
             if not all(isinstance(document["fronts"][split]["losses"], list) for split in ("val", "test")):
                 raise TypeError("losses")

@@ -65,7 +65,7 @@ class Tuned:
     def load(cls, path: Path) -> Tuned:
         document = files.read_json(path)
         try:
-            document = upgrade(document, STEPS)
+            document = upgrade(document, STEPS, path)
             if document.pop("format") != FORMAT or not document.pop("schema"):
                 raise KeyError("format")
             return cls(**document)

@@ -176,7 +176,7 @@ class Front:
         try:
             if document["format"] != FORMAT:
                 raise KeyError("format")
-            document = upgrade(document, STEPS)
+            document = upgrade(document, STEPS, path)
             front = cls(
                 objectives=tuple(document["objectives"]),
                 rays=torch.tensor(document["rays"], dtype=torch.float64),

@@ -56,7 +56,7 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             got=f"{path} with metadata {sorted(metadata)}",
             expected="a file written by ParetoModel.save or hyperfront.fit",
         ) from None
-    return tensors, upgrade(document, STEPS)
+    return tensors, upgrade(document, STEPS, path)
 
 
 def load_into(module: torch.nn.Module, tensors: dict[str, Tensor]) -> None:

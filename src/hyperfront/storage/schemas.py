@@ -15,8 +15,11 @@ SPELLING = {"initialisation": "initialization", "maximise": "maximize"}
 """Keys that schema 1 of several formats spelled otherwise."""
 
 
-def upgrade(document: dict[str, Any], steps: Sequence[Callable[[dict[str, Any]], dict[str, Any]]]) -> dict[str, Any]:
+def upgrade(
+    document: dict[str, Any], steps: Sequence[Callable[[dict[str, Any]], dict[str, Any]]], path: object = ""
+) -> dict[str, Any]:
     """The document in today's schema, ``len(steps) + 1``; ``steps[k]`` leads from schema ``k + 1`` to ``k + 2``.
+    ``path`` is the file, for the error message.
 
     >>> upgrade({"schema": 1, "maximise": True}, [respell])
     {'schema': 2, 'maximize': True}
@@ -25,7 +28,7 @@ def upgrade(document: dict[str, Any], steps: Sequence[Callable[[dict[str, Any]],
     if not isinstance(found, int) or isinstance(found, bool) or not 1 <= found <= newest:
         raise CheckpointError(
             "the file has a schema that this version does not read",
-            got=found,
+            got=f"{path}: schema {found}",
             expected=f"1 to {newest}",
             fix="use the version of hyperfront that wrote it",
         )
