@@ -419,7 +419,7 @@ def test_the_command_writes_a_page(own, tmp_path):
     ("words", "message"),
     [
         ([], "--target package.module:factory"),
-        (["--target", "tests.explored:network"], "no built-in problem"),
+        (["--target", "tests.explored:network"], "your own problem"),
         (["--target", "tests.explored:network", "--problem", "tests.explored:network"], "made no problem"),
         (["--target", "tests.explored:network", "--problem", "tests.explored:regression", "--baselines", "."], "front"),
     ],
