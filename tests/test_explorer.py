@@ -421,6 +421,7 @@ def test_the_command_writes_a_page(own, tmp_path):
     ("words", "message"),
     [
         ([], "--target package.module:factory"),
+<<<<<<< HEAD
         (["--target", "tests.helpers.explored:network"], "no built-in problem"),
         (
             ["--target", "tests.helpers.explored:network", "--problem", "tests.helpers.explored:network"],
@@ -437,6 +438,11 @@ def test_the_command_writes_a_page(own, tmp_path):
             ],
             "front",
         ),
+=======
+        (["--target", "tests.explored:network"], "your own problem"),
+        (["--target", "tests.explored:network", "--problem", "tests.explored:network"], "made no problem"),
+        (["--target", "tests.explored:network", "--problem", "tests.explored:regression", "--baselines", "."], "front"),
+>>>>>>> serving
     ],
 )
 def test_the_command_explains_mistakes(own, words, message, capsys):

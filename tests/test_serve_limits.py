@@ -19,7 +19,7 @@ import pytest
 import torch
 
 import hyperfront as hf
-from hyperfront.apps.serve import documents, process, requests
+from hyperfront.apps.serve import documents, logs, process, requests
 from hyperfront.apps.serve.service import Service
 from hyperfront.apps.serve.settings import Limits, Settings
 from hyperfront.apps.serve.tensors import TensorSpec
@@ -222,6 +222,7 @@ def test_endless_trailers_close_the_connection(server):
 def test_a_worker_takes_what_start_up_made_out_of_garbage_collection(tmp_path, monkeypatch):
     """A full collection would look through all of it, and stop every request meanwhile."""
     run = explored.toy(tmp_path / "run", "fonseca", variables=2)
+    monkeypatch.setattr(logs, "set_up", lambda level: None)  # it would keep the captured stream
     monkeypatch.setitem(os.environ, process.PLAN, json.dumps(asdict(process.Plan(str(run)))))
     before = gc.get_freeze_count()
     try:

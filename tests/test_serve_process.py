@@ -23,7 +23,12 @@ import tritonclient.http as triton
 
 import hyperfront as hf
 from hyperfront.apps.cli import main
+<<<<<<< HEAD
 from tests.helpers.serving import Client
+=======
+from hyperfront.apps.serve import logs
+from tests.serving import Client
+>>>>>>> serving
 
 ROOT = Path(__file__).parents[1]
 
@@ -129,6 +134,7 @@ def test_several_workers_answer_and_count_together(run):
 
 def test_a_port_that_is_taken_is_said_before_an_address_is(run, monkeypatch, capsys):
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    monkeypatch.setattr(logs, "set_up", lambda level: None)  # it would keep the captured stream
     words = ["serve", str(run), "--target", "tests.test_serve_process:net", "--input", "x:FP32:3,4"]
     with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(SystemExit):
         main([*words, "--port", str(other.getsockname()[1])])

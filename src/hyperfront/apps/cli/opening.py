@@ -1,4 +1,4 @@
-"""What commands do with a run: load its model, and build its problem."""
+"""The model and the problem of a run, for the commands."""
 
 from __future__ import annotations
 
@@ -44,5 +44,5 @@ def open_problem(model: ParetoModel, problem: str | None, data_dir: Path | None)
     if problem is not None:
         return own_problem(problem)
     if "problem" not in model.record:
-        raise HyperfrontError("the run is of no built-in problem", fix="--problem package.module:factory")
+        raise HyperfrontError("this run was trained on your own problem", fix="--problem package.module:factory")
     return recorded_problem(model.record, most=model.target.n, data_dir=data_dir)

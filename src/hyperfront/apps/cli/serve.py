@@ -11,6 +11,8 @@ from hyperfront.apps.cli.opening import asks_for_options
 from hyperfront.errors import HyperfrontError
 
 MEGABYTE = 2**20
+BODIES = 4
+"""Bodies of the largest size that a worker holds at the same time."""
 
 
 def serve(
@@ -55,12 +57,12 @@ def serve(
         threads: CPU threads of each worker for predictions.
         cache_mb: Memory of each worker for generated weights.
         batch_rows: Requests that wait are answered together, up to this many rows.
-        max_body_mb: Largest body of a request, packed or unpacked.
-        max_elements: Most numbers in one tensor.
+        max_body_mb: Largest body of a request, packed or unpacked; each worker holds four times that in all.
+        max_elements: Most numbers in one tensor; as JSON, a request has at most 262,144.
         max_rows: Most rows in one request.
         max_concurrency: Most requests at the same time in each worker; others get the status 429.
         timeout: Longest time from a request to its answer, then it gets the status 503.
-        grace: Longest time that open requests are waited for at the end.
+        grace: Longest time that the server waits for open requests at the end.
         cors: Origins of pages that may call the server from a browser, or "*".
         log_level: How much is logged; info has one line for each request.
     """
@@ -83,6 +85,7 @@ def serve(
         log_level=log_level,
         limits=Limits(
             body_bytes=round(max_body_mb * MEGABYTE),
+            held_bytes=round(BODIES * max_body_mb * MEGABYTE),
             elements=max_elements,
             rows=max_rows,
             concurrency=max_concurrency,

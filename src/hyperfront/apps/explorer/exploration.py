@@ -41,7 +41,7 @@ def explore(
         place = Path(run)
         model, folder = load(place, target), RunFolder(place) if place.is_dir() else None
     if problem is None and "problem" not in model.record:
-        raise HyperfrontError("the run is of no built-in problem", fix="explore(run, problem)")
+        raise HyperfrontError("this run was trained on your own problem", fix="explore(run, problem)")
     if problem is None:
         problem = recorded_problem(model.record, most=model.target.n, data_dir=data_dir)
     session = Session(model, problem, folder=folder)

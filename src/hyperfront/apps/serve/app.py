@@ -24,9 +24,8 @@ from hyperfront.apps.serve.batching import Batcher
 from hyperfront.apps.serve.gate import Gate
 from hyperfront.apps.serve.large import LARGE, LargeWork
 from hyperfront.apps.serve.metrics import Metrics
-from hyperfront.apps.serve.packing import pack
 from hyperfront.apps.serve.predictor import Outputs
-from hyperfront.apps.serve.service import Service
+from hyperfront.apps.serve.service import Service, operating_point
 from hyperfront.apps.serve.settings import Settings
 from hyperfront.apps.shared import choice
 from hyperfront.apps.shared.bodies import Bodies
@@ -103,7 +102,7 @@ class Server:
 
     def _respond(self, asked: requests.Asked, outputs: Outputs, accepted: str) -> Response:
         reply = replies.encode(self.service, VERSION, asked, outputs, self.limits.json_elements)
-        content, encoding = pack(reply.body, accepted)
+        content, encoding = replies.pack(reply.body, accepted)
         found = {} if encoding is None else {"content-encoding": encoding}
         if reply.header_length is not None:
             found[requests.HEADER_LENGTH] = str(reply.header_length)
@@ -115,20 +114,7 @@ class Server:
         deadline = asyncio.get_running_loop().time() + self.limits.seconds
         with self.bodies.reader() as reader:
             asked = choice.parse(await reader.read(request, choice.BODY_BYTES))
-        return await self._within(deadline, self.batcher.run(lambda: _point(front, asked)))
-
-
-def _point(front: Front, asked: choice.Choice) -> dict[str, Any]:
-    """The ray that was asked for, and what is known of the point there."""
-    ray = asked.ray(front)
-    point = front.evaluator(ray[None]) if front.evaluator else front
-    row = 0 if front.evaluator else int((front.rays == ray).all(1).nonzero()[0])
-    return {
-        "ray": ray.tolist(),
-        "losses": dict(zip(front.objectives, point.losses[row].tolist())),
-        "scores": {name: values[row].item() for name, values in point.scores.items()},
-        "refined": front.evaluator is not None,
-    }
+        return await self._within(deadline, self.batcher.run(lambda: operating_point(front, asked)))
 
 
 def create_app(service: Service, settings: Settings = Settings()) -> FastAPI:  # noqa: B008 (frozen)

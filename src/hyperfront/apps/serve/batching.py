@@ -4,7 +4,7 @@ The requests that arrive while a batch is predicted form the next one. So a serv
 busier it is, the larger its batches are. Nothing ever waits for company.
 
 A batch that takes a few milliseconds is predicted on the spot: to hand it to a thread and back, with two threads after
-one interpreter, takes as long as a small network. A longer one gets a thread, so that the server goes on listening.
+one interpreter, takes as long as a small network. A longer one gets a thread, so that the server keeps listening.
 """
 
 from __future__ import annotations

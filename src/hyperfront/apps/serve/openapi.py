@@ -28,7 +28,7 @@ REFUSALS = {
     415: "The body has an unknown Content-Encoding.",
     422: "The request is right but has no answer: limits that no ray keeps, or outputs that JSON cannot hold.",
     429: "Too many requests at the same time.",
-    503: "Not ready, or too slow.",
+    503: "Not ready, too slow, or short of memory for bodies.",
 }
 
 
@@ -115,8 +115,8 @@ _BY_NAME = {"type": "object", "additionalProperties": NUMBER}
 _TABLE = {"type": "array", "items": {"type": "array", "items": NUMBER}}
 _READY = _object({"name": NAME, "ready": {"type": "boolean"}})
 _ROUTES: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {
-    "live": ("Whether the server lives", _object({"live": {"type": "boolean"}}), ()),
-    "ready": ("Whether it is ready for requests", _object({"ready": {"type": "boolean"}}), (503,)),
+    "live": ("Liveness probe", _object({"live": {"type": "boolean"}}), ()),
+    "ready": ("Readiness probe", _object({"ready": {"type": "boolean"}}), (503,)),
     "server": ("Name, version and extensions of the server", _object({"name": NAME, "version": NAME}), ()),
     "metrics": ("Numbers for Prometheus", NAME, ()),
     "metadata": (
@@ -134,7 +134,7 @@ _ROUTES: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {
     "index": (
         "The models of the server",
         {"type": "array", "items": _object({"name": NAME, "state": NAME})},
-        (400, 408, 413, 415),
+        (400, 408, 413, 415, 503),
     ),
     "front": (
         "The front that training measured",

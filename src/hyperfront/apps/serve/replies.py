@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +15,9 @@ from torch import Tensor
 from hyperfront.apps.serve.requests import Asked
 from hyperfront.apps.serve.service import Service
 from hyperfront.apps.shared.refusal import Refusal
+
+WORTH_PACKING = 1024
+"""Bytes from which on a response is packed."""
 
 
 @dataclass(frozen=True)
@@ -58,3 +63,15 @@ def _to_json(array: np.ndarray, name: str) -> Any:
             status=422,
         )
     return flat if flat.dtype != np.float16 else flat.astype(np.float32)
+
+
+def pack(body: bytes, accepted: str) -> tuple[bytes, str | None]:
+    """The body in an encoding that the client accepts, and the name of that encoding."""
+    if len(body) < WORTH_PACKING:
+        return body, None
+    offered = {name.partition(";")[0].strip().lower() for name in accepted.split(",")}
+    if "gzip" in offered:
+        return gzip.compress(body, compresslevel=1, mtime=0), "gzip"
+    if "deflate" in offered:
+        return zlib.compress(body, 1), "deflate"
+    return body, None

@@ -15,6 +15,7 @@ from hyperfront.apps.serve.predictor import Outputs, Predictor, Query
 from hyperfront.apps.serve.signature import examples, inputs_of, outputs_of
 from hyperfront.apps.serve.tensors import TensorSpec
 from hyperfront.apps.shared.cache import WeightCache
+from hyperfront.apps.shared.choice import Choice
 from hyperfront.errors import HyperfrontError
 from hyperfront.front import Front, evaluate
 from hyperfront.model import ParetoModel
@@ -111,6 +112,19 @@ def serve_model(
         cache=cache,
         front=front,
     )
+
+
+def operating_point(front: Front, asked: Choice) -> dict[str, Any]:
+    """The ray that was asked for, and what is known of the point there."""
+    ray = asked.ray(front)
+    point = front.evaluator(ray[None]) if front.evaluator else front
+    row = 0 if front.evaluator else int((front.rays == ray).all(1).nonzero()[0])
+    return {
+        "ray": ray.tolist(),
+        "losses": dict(zip(front.objectives, point.losses[row].tolist())),
+        "scores": {name: values[row].item() for name, values in point.scores.items()},
+        "refined": front.evaluator is not None,
+    }
 
 
 def _try_out(
