@@ -30,10 +30,8 @@ from hyperfront.problem.registry import build
 from hyperfront.training.runs import RunFolder
 from hyperfront.zoo.nyuv2 import depth_of
 from tests.helpers import explored
-from tests.helpers.command import hyperfront_process as hyperfront
 from tests.helpers.data import DATA, needs_data
-
-MINE = ["--target", "tests.helpers.explored:network", "--problem"]
+from tests.test_cli import hyperfront
 
 
 @pytest.fixture(scope="module")
@@ -411,7 +409,7 @@ def test_the_command_serves_until_ctrl_c(fonseca):
 
 
 def test_the_command_writes_a_page(own, tmp_path):
-    words = ["explore", str(own.folder.path), *MINE]
+    words = ["explore", str(own.folder.path), "--target", "tests.helpers.explored:network", "--problem"]
     text = hyperfront(*words, "tests.helpers.explored:regression", "--static", str(tmp_path / "p.html"), folder=".")
     assert "it needs no server" in text
     assert (tmp_path / "p.html").stat().st_size > 50_000
@@ -421,8 +419,7 @@ def test_the_command_writes_a_page(own, tmp_path):
     ("words", "message"),
     [
         ([], "--target package.module:factory"),
-<<<<<<< HEAD
-        (["--target", "tests.helpers.explored:network"], "no built-in problem"),
+        (["--target", "tests.helpers.explored:network"], "your own problem"),
         (
             ["--target", "tests.helpers.explored:network", "--problem", "tests.helpers.explored:network"],
             "made no problem",
@@ -438,11 +435,6 @@ def test_the_command_writes_a_page(own, tmp_path):
             ],
             "front",
         ),
-=======
-        (["--target", "tests.explored:network"], "your own problem"),
-        (["--target", "tests.explored:network", "--problem", "tests.explored:network"], "made no problem"),
-        (["--target", "tests.explored:network", "--problem", "tests.explored:regression", "--baselines", "."], "front"),
->>>>>>> serving
     ],
 )
 def test_the_command_explains_mistakes(own, words, message, capsys):

@@ -23,12 +23,8 @@ import tritonclient.http as triton
 
 import hyperfront as hf
 from hyperfront.apps.cli import main
-<<<<<<< HEAD
-from tests.helpers.serving import Client
-=======
 from hyperfront.apps.serve import logs
-from tests.serving import Client
->>>>>>> serving
+from tests.helpers.serving import Client
 
 ROOT = Path(__file__).parents[1]
 
@@ -71,8 +67,9 @@ def started(*words: str, **environment: str) -> Iterator[tuple[Client, subproces
     reader.start()
     client = Client(port)
     try:
+        deadline = time.time() + 60
         while True:
-            assert process.poll() is None, log
+            assert process.poll() is None and time.time() < deadline, log
             try:
                 client.get("/v2/health/ready")
                 break
