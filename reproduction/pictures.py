@@ -46,10 +46,10 @@ def losses_and_evolution(store: Store, comparisons: Sequence[Comparison]) -> Ite
             records = evolution(store, each.phn, "phn-epo", 0) if known else []
             if records:
                 _draw_epochs(figure, below, records)
-            for record in plots.spread(records, 5):
-                rows.append(
+                rows += [
                     (each.title, str(record["epoch"]), shown(record["hypervolume"]), shown(record["uniformity"]))
-                )
+                    for record in plots.spread(records, 5)
+                ]
             fronts = {result.method: _front(result) for result in results}
             fronts |= {f"{result.method}, {result.settings['lr']:g}": _front(result) for result in others}
             item.numbers[each.title] = {"fronts": fronts, "evolution": records}
@@ -71,7 +71,8 @@ def _front(result: Result) -> dict[str, Any]:
 
 def _draw_front(store: Store, axes: Any, comparison: Comparison, result: Result) -> None:
     """A line through all points of a hypernetwork, and marks at the rays of the baselines."""
-    fronts = [{"losses": result.losses(), "rays": [] if result.family == "cpmtl" else result.inverse_rays()}]
+    rays = [] if result.family == "cpmtl" else result.inverse_rays().tolist()
+    fronts = [{"losses": result.fronts["test"]["losses"], "rays": rays}]
     if result.method in PHN:
         axes.plot(*result.losses().numpy().T, color=INK, linewidth=1, linestyle=LINES[result.method])
         fronts = same_rays(store, comparison.phn, [result], comparison.few(store))
