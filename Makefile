@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test check browser bench clean
+.PHONY: demo test check browser bench report clean
 
 demo: $(READY)
 	$(BIN)/hyperfront demo
@@ -23,6 +23,10 @@ browser:
 
 bench: $(READY)
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+
+# Every table and figure of the paper, from the result files in the repository.
+report: $(READY)
+	$(BIN)/python -m reproduction report
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "hyperfront needs Python 3.11 or newer, this is %s: set PYTHON=..." % sys.version)'

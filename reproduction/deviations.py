@@ -1,4 +1,4 @@
-"""Where this reproduction departs from the paper, and why: ``deviations.toml``, by a short name that items refer to.
+"""Where this reproduction departs from the paper, and why: ``deviations.toml``, by a short name.
 
 :mod:`reproduction.ablations` measures what departures do to the numbers.
 """
@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,8 @@ class Deviation:
     paper: str
     here: str
     why: str = ""
+    items: Sequence[str] = ()
+    """The items that it concerns."""
 
     def __str__(self) -> str:
         return f"The paper: {self.paper}. Here: {self.here}." + (f" Why: {self.why}." if self.why else "")
@@ -24,3 +27,8 @@ class Deviation:
 
 _FILE = Path(__file__).with_name("deviations.toml")
 DEVIATIONS = {name: Deviation(**texts) for name, texts in tomllib.loads(_FILE.read_text()).items()}
+
+
+def deviations_of(item: str) -> dict[str, Deviation]:
+    """The departures that concern an item, by name."""
+    return {name: deviation for name, deviation in DEVIATIONS.items() if item in deviation.items}

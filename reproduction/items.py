@@ -1,4 +1,4 @@
-"""Every table and figure of the paper, as a declaration: what it shows, how it is made, and what differs.
+"""Every table and figure of the paper, as a declaration: what it shows, how it is made, and which results it needs.
 
 ``python -m reproduction make ITEM`` makes one. :mod:`reproduction.numbers` has the paper's numbers, and
 :mod:`reproduction.studies` what is trained.
@@ -36,8 +36,6 @@ class Item:
     what: str
     """What it shows, in our words."""
     build: Callable[[Store], ItemResult]
-    deviations: tuple[str, ...] = ()
-    """Names in :data:`reproduction.deviations.DEVIATIONS`."""
     trains: bool = True
     """Whether its numbers come from training, so that those of a smoke test mean nothing."""
 
@@ -104,93 +102,73 @@ SETTINGS: dict[str, dict[float, str]] = {
     "alpha": {alpha: BASE if alpha == 0.2 else f"alpha-{alpha}" for alpha in ALPHAS},
     "hidden dimension": {width: BASE if width == 100 else f"width-{width}" for width in WIDTHS},
 }
-DATA = ("composites", "splits", "relu")
-PEOPLE_DATA = ("penalties", "people-split", "people-rays")
-SARCOS_DATA = ("sarcos-rows", "sarcos-leak", "sarcos-hidden", "sarcos-batch")
-PROTOCOL = ("rays", "log-base", "tuning", "time", "gram", "precision", "seeds")
 ITEMS: dict[str, Item] = {
     "figure-1": Item(
         "Fonseca's problem: PHN, EPO, PMTL, NSGA-III and LS, each on its rays",
         partial(known_fronts, rows=(TOY_1,)),
-        ("generations", "pmtl", "gram", "seeds"),
     ),
     "figure-2": Item("the architecture, drawn from model.summary()", architecture, trains=False),
     "figure-3": Item(
         "test losses of all methods on three Multi-MNIST sets, and the validation front of PHN-EPO over epochs",
         partial(losses_and_evolution, comparisons=IMAGES),
-        (*DATA, "pmtl", "cpmtl", "tuning", "gram", "precision", "seeds"),
     ),
     "figure-4": Item(
         "accuracy against fairness: the losses of every point of PHN-EPO on three data sets",
         partial(trade_offs, studies=tuple(f"{name}-phn" for name in PEOPLE)),
-        (*PEOPLE_DATA, "gram", "seeds"),
     ),
     "figure-5": Item(
         "hypervolume against run time: random subsets of pools of 25, 30 and 40 models",
         partial(races, panels_of=RACES_5),
-        (*DATA, *PEOPLE_DATA, *SARCOS_DATA, "time", "seeds", "tuning", "gram", "precision"),
     ),
     "figure-6": Item(
         "hypervolume against parameters to train: ResNet18 from chunked hypernetworks",
         partial(against_parameters, problems=SIZES),
-        ("resnet", "batchnorm", "seeds", "composites", "splits", "gram", "precision"),
     ),
     "figure-7": Item(
         "Fonseca's problem: MOEA/D and MGDA",
         partial(known_fronts, rows=(TOY_7,)),
-        ("generations", "seeds"),
     ),
     "figure-8": Item(
         "Problem 2 and ZDT2, this also in the box of a sigmoid: PHN, EPO and LS",
         partial(known_fronts, rows=TOY_8),
-        ("toys", "bounds", "gram", "seeds"),
     ),
     "figure-9": Item(
         "which pixels speak for which class, by ray (Multi-MNIST)",
         partial(attribution, study="multi-mnist-phn"),
-        ("attribution", *DATA),
     ),
     "figure-10": Item(
         "hypervolume by Dirichlet's alpha and by hidden dimension",
         partial(against_settings, settings=SETTINGS),
-        ("settings", *DATA, "gram", "precision"),
     ),
     "figure-11": Item(
         "hypervolume against run time, continued: two Multi-MNIST sets, and NYUv2 without EPO",
         partial(races, panels_of=RACES_11),
-        (*DATA, "nyuv2", "nyuv2-split", "pool", "time", "seeds", "tuning", "gram", "precision"),
     ),
     "figure-12": Item("what the hypervolume measures", illustration, trains=False),
     "table-1": Item(
         "three Multi-MNIST sets: all methods, five rays for baselines",
         partial(compared, comparisons=IMAGES, paper=numbers.TABLE_1),
-        (*DATA, "pmtl", "cpmtl", *PROTOCOL),
     ),
     "table-2": Item(
         "three fairness sets: all methods, ten rays for baselines",
         partial(compared, comparisons=FAIRNESS, paper=numbers.TABLE_2),
-        (*PEOPLE_DATA, "pmtl", "cpmtl", "generations", *PROTOCOL),
     ),
     "table-3": Item(
         "NYUv2: all methods, five rays for baselines",
         partial(compared, comparisons=SCENES, paper=numbers.TABLE_3),
-        ("nyuv2", "nyuv2-split", "pmtl", "cpmtl", *PROTOCOL),
     ),
     "table-4": Item(
         "SARCOS: all methods, twenty rays for baselines, two splits, two presets",
         partial(compared, comparisons=MOTION, paper=numbers.TABLE_4),
-        (*SARCOS_DATA, "sarcos-settings", *PROTOCOL),
     ),
-    "table-5": Item("rows of the fairness data", split_sizes, ("people-split",), trains=False),
+    "table-5": Item("rows of the fairness data", split_sizes, trains=False),
     "table-6": Item(
         "hypernetworks at the rays of the baselines, all data sets",
         partial(at_same_rays, comparisons=SAME),
-        (*DATA, *PEOPLE_DATA, "nyuv2", "nyuv2-split", *SARCOS_DATA, *(name for name in PROTOCOL if name != "time")),
     ),
     "appendix-b2": Item(
         "rays that were never trained on, from the shifted grid (SARCOS)",
         partial(unseen_rays, studies={each.title: each.phn for each in (MOTION[0], MOTION[2])}),
-        ("grid", *SARCOS_DATA, "sarcos-settings", "tuning", "gram", "precision"),
     ),
     "deviations": Item(
         "what departing from the paper does to the numbers (not in the paper)",

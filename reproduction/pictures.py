@@ -46,10 +46,10 @@ def losses_and_evolution(store: Store, comparisons: Sequence[Comparison]) -> Ite
             records = evolution(store, each.phn, "phn-epo", 0) if known else []
             if records:
                 _draw_epochs(figure, below, records)
-            for record in plots.spread(records, 5):
-                rows.append(
+                rows += [
                     (each.title, str(record["epoch"]), shown(record["hypervolume"]), shown(record["uniformity"]))
-                )
+                    for record in plots.spread(records, 5)
+                ]
             fronts = {result.method: _front(result) for result in results}
             fronts |= {f"{result.method}, {result.settings['lr']:g}": _front(result) for result in others}
             item.numbers[each.title] = {"fronts": fronts, "evolution": records}

@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 from hyperfront.comparison.result import load_folder
 from hyperfront.comparison.table import summarize, without_scores
 from hyperfront.plots.static import STYLE
-from reproduction.deviations import DEVIATIONS
+from reproduction.deviations import DEVIATIONS, deviations_of
 from reproduction.item_result import Claim, ItemResult, Table
 from reproduction.items import ITEMS, Item
 from reproduction.reproduce import command
@@ -60,7 +60,7 @@ class Section:
 
     @property
     def deviations(self) -> list[str]:
-        return [f"{name}. {DEVIATIONS[name]}" for name in self.item.deviations]
+        return [f"{name}. {each}" for name, each in deviations_of(self.name).items()]
 
     @property
     def command(self) -> str:

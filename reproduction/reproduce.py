@@ -14,7 +14,7 @@ from pathlib import Path
 from hyperfront import plots
 from hyperfront.storage import checkpoint, files
 from hyperfront.storage.markdown import as_markdown
-from reproduction.deviations import DEVIATIONS
+from reproduction.deviations import deviations_of
 from reproduction.item_result import ItemResult
 from reproduction.items import ITEMS, Item
 from reproduction.store import Store
@@ -31,7 +31,7 @@ def reproduce(name: str, store: Store) -> tuple[ItemResult, Path]:
         "what": item.what,
         "preset": store.preset,
         "command": command(name, store.preset, found, store.seeds),
-        "differences": {each: str(DEVIATIONS[each]) for each in item.deviations},
+        "differences": {each: str(deviation) for each, deviation in deviations_of(name).items()},
         **found.document(),
     }
     files.write_json(folder / "data.json", document)
@@ -50,7 +50,7 @@ def markdown(name: str, item: Item, found: ItemResult, *, smoke: bool) -> str:
         parts += [f"**{table.title}**", as_markdown(table.columns, table.rows)]
     claims = [] if smoke else [f"- {claim.verdict}: {claim.text}: {claim.numbers}" for claim in found.claims]
     missing = [f"- Missing: {', '.join(found.missing)}"] if found.missing else []
-    differences = [f"- **{each}**. {DEVIATIONS[each]}" for each in item.deviations]
+    differences = [f"- **{each}**. {deviation}" for each, deviation in deviations_of(name).items()]
     lists = [claims, [f"- {note}" for note in found.notes] + missing]
     parts += ["\n".join(lines) for lines in lists if lines]
     parts += ["## What differs from the paper", "\n".join(differences)] if differences else []

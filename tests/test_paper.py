@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -27,12 +28,13 @@ from hyperfront.errors import CheckpointError
 from hyperfront.storage import files
 from reproduction import ITEMS, Store, numbers, reproduce
 from reproduction.attribution import integrated_gradients
-from reproduction.deviations import DEVIATIONS
+from reproduction.deviations import DEVIATIONS, deviations_of
+from reproduction.item_result import ItemResult
 from reproduction.report import collect, report
 from reproduction.runtime import subset_volumes
-from reproduction.studies import STUDIES, Study
+from reproduction.studies import MNIST, PEOPLE, STUDIES, Study
 from tests.helpers.chromium import chromium, needs_chromium  # noqa: F401 (a fixture)
-from tests.helpers.command import reproduction
+from tests.command import reproduction
 from tests.helpers.data import DATA, needs_data
 
 RESULTS = Path(__file__).parents[1] / "reproduction" / "results"
@@ -50,9 +52,24 @@ def store(tmp_path_factory) -> Store:
 
 
 @pytest.fixture(scope="module")
-def stored() -> dict[str, object]:
+def asked() -> dict[str, set[str]]:
+    """The studies that each item asked for."""
+    return {name: set() for name in ITEMS}
+
+
+@pytest.fixture(scope="module")
+def stored(asked) -> dict[str, ItemResult]:
     """Every item, from the results in the repository."""
-    return {name: item.make(Store(RESULTS, "full", train=False)) for name, item in ITEMS.items()}
+
+    class Recording(Store):
+        def results(self, name: str, methods: Sequence[str] | None = None) -> list[Result]:
+            asked[item].add(name)
+            return super().results(name, methods)
+
+    found = {}
+    for item in ITEMS:
+        found[item] = ITEMS[item].make(Recording(RESULTS, "full", train=False))
+    return found
 
 
 # ---- declarations --------------------------------------------------------------------------------------------
@@ -73,8 +90,22 @@ def test_the_stored_results_are_complete_and_items_say_what_their_files_say(stor
         assert all(len(row) == len(table.columns) for table in found.tables for row in table.rows)
 
 
-def test_items_name_every_departure():
-    assert {name for item in ITEMS.values() for name in item.deviations} == set(DEVIATIONS)
+def test_studies_are_all_used(stored, asked):
+    assert {name for studies in asked.values() for name in studies} == set(STUDIES)
+    assert {name for each in DEVIATIONS.values() for name in each.items} <= set(ITEMS)
+
+
+def test_the_departures_of_an_item_are_those_of_its_data(stored, asked):
+    of_problem = {
+        "sarcos": {"sarcos-rows", "sarcos-leak", "sarcos-hidden", "sarcos-batch"},
+        "nyuv2": {"nyuv2", "nyuv2-split"},
+        **{name: {"composites", "splits"} for name in MNIST},
+        **{name: {"penalties", "people-split", "people-rays"} for name in PEOPLE},
+    }
+    for name, studies in asked.items():
+        if name != "deviations":  # which is about all of them
+            problems = {STUDIES[study].problem for study in studies}
+            assert {each for problem in problems for each in of_problem.get(problem, ())} <= set(deviations_of(name))
 
 
 @pytest.mark.parametrize("number", [1, 2, 4])
@@ -133,7 +164,7 @@ def test_an_item_runs_from_end_to_end(name, store):
     assert document["item"] == name and document["command"].startswith(f"python -m reproduction make {name} ")
     text = (folder / "table.md").read_text()
     assert all(table.title in text for table in found.tables)
-    assert all(DEVIATIONS[each].here in text for each in ITEMS[name].deviations)
+    assert all(each.here in text for each in deviations_of(name).values())
     assert {file.suffix for file in folder.glob("figure.*")} == ({".png", ".svg"} if found.figure else set())
 
 
@@ -193,7 +224,7 @@ def test_times_are_measured_again_with_other_settings_and_models_measured_again(
     store.results("toy")
     assert [seconds()["training"] for _ in range(2)] == [1.0, 1.0] and (again(), again()) == (2, 2)
     monkeypatch.setitem(STUDIES, "toy", replace(study, changes={"epochs": 2, "rays_per_step": 2}))
-    assert replace(store, train=False).seconds("toy", "phn-epo") is None
+    assert replace(store, train=False).seconds("toy", "phn-epo") == {}
     assert seconds()["training"] == 3.0
     shutil.rmtree(tmp_path / "runs")
     shutil.rmtree(store.folder("toy") / "results")
