@@ -31,9 +31,9 @@ from reproduction.deviations import DEVIATIONS
 from reproduction.report import collect, report
 from reproduction.runtime import subset_volumes
 from reproduction.studies import STUDIES, TOY, Study
-from tests.helpers.chromium import chromium, needs_chromium  # noqa: F401 (a fixture)
+from tests.helpers.chromium import chromium  # noqa: F401 (a fixture)
 from tests.helpers.command import reproduction
-from tests.helpers.data import DATA, needs_data
+from tests.helpers.data import DATA
 
 RESULTS = Path(__file__).parents[1] / "reproduction" / "results"
 WITHOUT_DATA = ("figure-1", "figure-2", "figure-7", "figure-8", "figure-12")
@@ -138,7 +138,7 @@ def test_the_papers_times_are_those_of_one_model_times_the_rays():
 # ---- every item, as a smoke test -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in WITHOUT_DATA else needs_data) for n in ITEMS])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in WITHOUT_DATA else pytest.mark.data) for n in ITEMS])
 def test_an_item_runs_from_end_to_end_within_ten_seconds(name, workshop, tmp_path):
     fresh = replace(workshop, out=tmp_path / "results", runs=tmp_path / "runs")  # which shares no more than the data
     start = time.process_time()
@@ -162,7 +162,7 @@ def test_an_item_runs_from_end_to_end_within_ten_seconds(name, workshop, tmp_pat
         assert figures[".png"].startswith(b"\x89PNG") and b"</svg>" in figures[".svg"]
 
 
-@needs_data
+@pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "paper"),
     [("table-1", numbers.TABLE_1), ("table-2", numbers.TABLE_2), ("table-4", numbers.TABLE_4)],
@@ -338,7 +338,6 @@ def page_file(workshop) -> Path:
     return file
 
 
-@needs_chromium
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (390, "dark")])
 def test_the_page_reads_well(width, scheme, chromium, page_file):  # noqa: F811
     context = chromium.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, offline=True)

@@ -62,6 +62,7 @@ def wait_for(folder: Path, lines: int) -> None:
     raise AssertionError("the run does not get on")
 
 
+@pytest.mark.slow
 def test_a_run_killed_five_times_ends_with_the_same_bytes(tmp_path, uninterrupted):
     folder, chance = tmp_path / "run", random.Random(0)
     for kill in range(5):
@@ -77,6 +78,7 @@ def test_a_run_killed_five_times_ends_with_the_same_bytes(tmp_path, uninterrupte
     assert epochs == list(range(1, 13))
 
 
+@pytest.mark.slow
 def test_ctrl_c_saves_in_the_middle_of_an_epoch_and_says_how_to_go_on(tmp_path, uninterrupted):
     folder = tmp_path / "run"
     process = start(folder)
@@ -664,7 +666,7 @@ def test_patience_needs_validation_data():
 @pytest.mark.parametrize(("named", "refused"), [(60, False), (50, False), (49, True)])
 def test_a_solver_may_fall_back_on_half_of_the_rays(named, refused):
     record = {"epoch": 1, "status": {"as_named": named, "relaxed": 25, "min_norm": 25}}
-    with pytest.raises(LossError, match="EPO.*epoch 1") if refused else nullcontext():
+    with pytest.raises(LossError, match=r"EPO.*epoch 1") if refused else nullcontext():
         loop._refuse_fallbacks(record, hf.EPO())
 
 
