@@ -1,11 +1,32 @@
-"""Tests run on one thread: their tensors are small, and threads that compete for cores slow each other down tenfold."""
+"""Threads of the tests, and the markers that choose among them: slow, gpu, data, browser.
+
+Tests run on one thread: their tensors are small, and threads that compete for cores slow each other down tenfold.
+"""
 
 import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # for this process, before torch is imported, and for those it starts
 
+import pytest
 import torch
 
 torch.set_num_threads(1)
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # so that the GPU's programs are tested too
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip tests whose marker names something that this machine lacks; the reason says how to get it."""
+    from tests.helpers import chromium, data
+
+    lacking = {
+        "data": data.DATA is None and data.REASON,
+        "browser": chromium.PATH is None and chromium.REASON,
+        "gpu": not torch.cuda.is_available() and "needs a CUDA device",
+    }
+    for item in items:
+        if "chromium" in getattr(item, "fixturenames", ()):
+            item.add_marker("browser")
+        for marker, reason in lacking.items():
+            if reason and item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.skip(reason=reason))

@@ -222,7 +222,10 @@ def main() -> None:
     parser.add_argument("--rays", type=int, default=64, help="solved at once")
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--quick", action="store_true", help="smallest settings: shows in seconds that the script runs")
     options = parser.parse_args()
+    if options.quick:
+        options.problems, options.objectives, options.rays, options.repeats = 40, [2, 3], 8, 2
     torch.set_num_threads(1)
     if options.problems:
         print(f"Correctness: distance from HiGHS, bar {BAR:g}")

@@ -68,7 +68,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--drags", type=int, default=300)
     parser.add_argument("--rows", type=int, default=12_000, help="validation rows; Multi-MNIST has 12,000")
+    parser.add_argument("--quick", action="store_true", help="smallest settings: shows in seconds that the script runs")
     options = parser.parse_args()
+    if options.quick:
+        options.drags, options.rows = 5, 200
     torch.set_num_threads(1)
     page = exploration(options.rows)
     shown = len(page.session.samples.document()["items"])

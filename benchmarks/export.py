@@ -41,6 +41,7 @@ TRAININGS: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
     "ENet": ("nyuv2", "quick", {"epochs": 4}, {"rows": 200}),
     "fairness MLP": ("adult", "quick", {}, {}),
 }
+QUICK = {"fairness MLP": ("adult", "smoke", {"epochs": 1}, {})}
 
 
 def train(name: str, preset: str, changes: dict[str, Any], arguments: dict[str, Any], out: Path) -> None:
@@ -115,6 +116,7 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, help="where trained runs are kept")
     parser.add_argument("--rows", type=int, default=64, help="validation rows to compare on")
     parser.add_argument("--rays", type=int, default=5, help="rays to compare at")
+    parser.add_argument("--quick", action="store_true", help="smallest settings: shows in seconds that the script runs")
     options = parser.parse_args()
     if options.data_dir is None:
         print("this needs the data: --data-dir FOLDER, or HYPERFRONT_DATA (see `hyperfront data list`)")
@@ -127,7 +129,7 @@ def main() -> None:
     print("| " + " | ".join(header) + " |")
     print("|" + "---|" * len(header))
     with tempfile.TemporaryDirectory() as scratch:
-        for name, training in TRAININGS.items():
+        for name, training in (QUICK if options.quick else TRAININGS).items():
             folder = (options.runs or Path(scratch)) / name.split(",")[0].replace(" ", "-").lower()
             if not (folder / "front.json").exists():
                 train(*training, folder)

@@ -19,8 +19,9 @@ from pathlib import Path
 
 import hyperfront as hf
 from hyperfront import indicators
-from hyperfront.problem.registry import build, problems
+from hyperfront.problem.registry import build
 
+PROBLEMS = ["fonseca", "vlmop2", "zdt1", "zdt2", "zdt3", "dtlz2", "problem2"]
 # problem: (largest distance, least uniformity) to be reached
 BARS = {
     "fonseca": (1e-3, 0.999),
@@ -31,11 +32,11 @@ BARS = {
 }
 
 
-def train(problem: str, seed: int, folder: Path) -> tuple[hf.Front, float]:
+def train(problem: str, seed: int, folder: Path, *words: str) -> tuple[hf.Front, float]:
     out = folder / f"{problem}-{seed}"
     code = "from hyperfront.apps.cli import main; main()"
     start = time.perf_counter()
-    command = [sys.executable, "-c", code, "train", problem, "--seed", str(seed), "--out", str(out)]
+    command = [sys.executable, "-c", code, "train", problem, "--seed", str(seed), "--out", str(out), *words]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=os.environ)
     return hf.Front.load(out / "front.json"), time.perf_counter() - start
 
@@ -43,15 +44,19 @@ def train(problem: str, seed: int, folder: Path) -> tuple[hf.Front, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--problems", nargs="+", default=list(problems()))
+    parser.add_argument("--problems", nargs="+", default=PROBLEMS)
+    parser.add_argument("--quick", action="store_true", help="smallest settings: shows in seconds that the script runs")
     options = parser.parse_args()
+    words = ["--epochs", "1"] if options.quick else []
+    if options.quick:
+        options.seeds, options.problems = 1, ["vlmop2"]
     print(f"{options.seeds} seeds, the worst counts; uniformity with natural logarithm")
     header = f"{'problem':<10}{'rays':>5}{'distance':>10}{'bar':>9}{'uniformity':>12}{'bar':>7}{'hypervolume':>13}"
     print(header + f"{'true':>9}{'seconds':>9}")
     with tempfile.TemporaryDirectory() as folder:
         for name in options.problems:
             problem = build(name)
-            results = [train(name, seed, Path(folder)) for seed in range(options.seeds)]
+            results = [train(name, seed, Path(folder), *words) for seed in range(options.seeds)]
             distance = max(float(problem.truth.distance(front.losses).max()) for front, _ in results)
             least = min(float(indicators.uniformity(front.losses, front.rays).min()) for front, _ in results)
             volume = min(front.hypervolume() for front, _ in results)

@@ -99,7 +99,10 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--turns", type=int, default=2)
+    parser.add_argument("--quick", action="store_true", help="smallest settings: shows in seconds that the script runs")
     options = parser.parse_args()
+    if options.quick:
+        options.device, options.batch, options.steps, options.turns = "cpu", 4, 2, 1
     small = options.device == "cpu"
     torch.set_float32_matmul_precision("high" if options.precision == "tf32" else "highest")
     torch.backends.cudnn.allow_tf32 = options.precision == "tf32"

@@ -22,6 +22,7 @@ import os
 import platform
 import statistics
 import time
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
@@ -110,7 +111,7 @@ def run(task: Task) -> Result:
     )
 
 
-def milliseconds(problem_name: str) -> dict[str, float]:
+def milliseconds(problem_name: str, rounds: int) -> dict[str, float]:
     """Time of a step for every solver."""
     torch.set_num_threads(1)
     name, arguments = PROBLEMS[problem_name]
@@ -122,7 +123,7 @@ def milliseconds(problem_name: str) -> dict[str, float]:
         steps[solver] = hf.Step(model, problem, SOLVERS[solver])
         optimizers[solver] = torch.optim.Adam(model.parameters(), lr=LR)
     preferences = hf.Dirichlet(recipe(name).alpha)
-    for _, solver in itertools.product(range(ROUNDS), SOLVERS):
+    for _, solver in itertools.product(range(rounds), SOLVERS):
         rays = preferences.sample(STEPS * RAYS_PER_STEP, problem.m, generator).float().split(RAYS_PER_STEP)
         start = time.perf_counter()
         for some in rays:
@@ -148,9 +149,11 @@ def true_points(problem: hf.Problem, rays: Tensor, direction: bool) -> Tensor:
     return torch.from_numpy(np.stack([np.interp(wanted, angles, column) for column in points.T], -1))
 
 
-def best_of_grid(pool: ProcessPoolExecutor, problem: str, steps: int) -> tuple[float, float]:
-    results = list(pool.map(run, [Task(problem, TUNED, 0, steps, lr, alpha) for lr, alpha in GRID]))
-    return GRID[max(range(len(GRID)), key=lambda i: results[i].whole)]
+def best_of_grid(
+    pool: ProcessPoolExecutor, problem: str, steps: int, grid: Sequence[tuple[float, float]]
+) -> tuple[float, float]:
+    results = list(pool.map(run, [Task(problem, TUNED, 0, steps, lr, alpha) for lr, alpha in grid]))
+    return grid[max(range(len(grid)), key=lambda i: results[i].whole)]
 
 
 def cell(values: list[float], digits: int) -> str:
@@ -165,7 +168,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--problems", nargs="+", default=list(PROBLEMS), choices=PROBLEMS)
+    parser.add_argument("--quick", action="store_true", help="smallest settings: shows in seconds that the script runs")
     options = parser.parse_args()
+    if options.quick:
+        options.steps, options.seeds, options.problems = 100, 1, ["fonseca"]
     print(
         f"{options.steps} Adam steps of {RAYS_PER_STEP} rays, lr {LR} falling along a cosine, hidden {HIDDEN}; "
         f"seeds 0 to {options.seeds - 1}, mean ± half their range; torch {torch.__version__}, Python "
@@ -179,7 +185,7 @@ def main() -> None:
         for problem in options.problems:
             alpha = recipe(PROBLEMS[problem][0]).alpha
             settings = dict.fromkeys(SOLVERS, (LR, alpha))
-            settings[TUNED] = best_of_grid(pool, problem, options.steps)
+            settings[TUNED] = best_of_grid(pool, problem, options.steps, GRID[:1] if options.quick else GRID)
             tasks = [
                 Task(problem, name, seed, options.steps, *setting)
                 for name, setting in settings.items()
@@ -187,7 +193,9 @@ def main() -> None:
             ]
             for task, result in zip(tasks, pool.map(run, tasks)):
                 table.setdefault((problem, task.solver), []).append(result)
-            times[problem] = milliseconds(problem)  # nothing else of ours runs meanwhile
+            times[problem] = milliseconds(
+                problem, 1 if options.quick else ROUNDS
+            )  # nothing else of ours runs meanwhile
             truth_row(problem)
             for name, (lr, concentration) in settings.items():
                 label = f"{name}: lr {lr:g}, alpha {concentration:g}" if name == TUNED else name

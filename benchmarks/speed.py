@@ -151,7 +151,7 @@ class Bench:
     def __init__(self, options: argparse.Namespace, device: torch.device, rates: Rates):
         self.options, self.device, self.rates = options, device, rates
         self.turns = 2 if options.quick else max(5, options.turns)
-        self.rows = 2048 if options.quick else None
+        self.rows = 1024 if options.quick else None
 
     def case(self, name: str) -> Case:
         return make_case(name, self.options.data_dir, rows=self.rows)
@@ -160,7 +160,7 @@ class Bench:
         return {name: self._steps(self.case(name)) for name in self.options.problems}
 
     def _steps(self, case: Case) -> Any:
-        limit = 3 if self.options.quick else CPU_STEPS[case.name] if self.device.type == "cpu" else case.steps
+        limit = 1 if self.options.quick else CPU_STEPS[case.name] if self.device.type == "cpu" else case.steps
         rows = time_case(case.shortened(limit), self.rates, self.device, self.turns)
         show_case(case, rows, steps=min(case.steps, limit))
         return [{**row.timing._asdict(), "bound": row.bound} for row in rows]
@@ -222,7 +222,7 @@ def arguments() -> argparse.Namespace:
     folder = os.environ.get("HYPERFRONT_DATA")
     parser.add_argument("--data-dir", type=Path, default=folder and Path(folder), help="else the data are random")
     parser.add_argument("--turns", type=int, default=7, help="repetitions, at least 5")
-    parser.add_argument("--quick", action="store_true", help="few steps and repetitions, to see that it runs")
+    parser.add_argument("--quick", action="store_true", help="smallest settings: shows in seconds that the script runs")
     parser.add_argument("--growth", action="store_true", help="step time against sizes, with a plot in --out")
     parser.add_argument("--train", action="store_true", help="whole runs")
     parser.add_argument("--cold", action="store_true", help="fresh processes, until the paper's front is reached")
@@ -232,6 +232,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=Path("."), metavar="FOLDER")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there")
     options = parser.parse_args()
+    if options.quick:
+        options.problems = [LENET]
     if (options.train or options.cold) and options.data_dir is None:
         parser.error("--train and --cold need the real data: --data-dir FOLDER, or HYPERFRONT_DATA")
     return options
@@ -245,7 +247,10 @@ def main() -> None:
     torch.manual_seed(0)
     cuda = options.device == "cuda" or (options.device == "auto" and torch.cuda.is_available())
     device = torch.device("cuda" if cuda else "cpu")
-    bench, machine = Bench(options, device, measure_rates(device)), environment(device)
+    bench, machine = (
+        Bench(options, device, measure_rates(device, repetitions=2 if options.quick else 7)),
+        environment(device),
+    )
     data, kind = "real data" if options.data_dir else "random data", "TF32" if options.tf32 else "float32"
     where = machine["device"] if cuda else f"CPU, {options.threads} thread(s)"
     print(f"{where}, torch {torch.__version__}, {data}, medians of {bench.turns}; measured: ", end="")

@@ -9,8 +9,10 @@ hyperfront: its adapters are parameters with names, and ``generate="*lora_*"`` n
 
 from __future__ import annotations
 
+import argparse
+import importlib.util
+
 import torch
-from peft import LoraConfig, get_peft_model
 from torch import Tensor, nn
 
 import hyperfront as hf
@@ -30,6 +32,14 @@ class Encoder(nn.Module):
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="smallest settings: shows in seconds that the script runs")
+    options = parser.parse_args()
+    if importlib.util.find_spec("peft") is None:
+        print("this example needs peft: pip install peft")
+        return
+    from peft import LoraConfig, get_peft_model
+
     torch.manual_seed(0)
     adapted = get_peft_model(Encoder(), LoraConfig(r=4, target_modules=["linear1", "linear2", "head"]))
     model = hf.wrap(adapted, objectives=["first", "second"], generate="*lora_*", hidden=32)
@@ -44,7 +54,7 @@ def main() -> None:
 
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     preferences, generator = hf.Dirichlet(0.2), torch.Generator().manual_seed(0)
-    for step in range(151):
+    for step in range(2 if options.quick else 151):
         optimizer.zero_grad()
         result = hf.backward(model, preferences.sample(2, 2, generator), losses, solver=hf.LS())
         optimizer.step()

@@ -251,7 +251,7 @@ def test_the_shortest_vector_in_the_plane_is_that_of_the_active_set_method():
         torch.testing.assert_close(found, known, atol=1e-10, rtol=0)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.gpu
 @pytest.mark.parametrize("solver", PER_RAY, ids=lambda solver: type(solver).__name__)
 def test_as_a_cuda_graph_the_models_are_the_same(solver):
     problem, options = toys.fonseca(variables=10), {"device": "cuda", "callbacks": ()}

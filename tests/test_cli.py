@@ -20,7 +20,7 @@ from hyperfront.apps.cli.train import _stopped as stopped
 from hyperfront.training.runs import RunFolder
 from tests.helpers.command import hyperfront as in_this_process
 from tests.helpers.command import hyperfront_process as hyperfront
-from tests.helpers.data import DATA, needs_data
+from tests.helpers.data import DATA
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +60,7 @@ def test_evaluate_measures_the_same_front_again_and_writes_files(trained):
     assert "<svg" in (folder / "p.svg").read_text()
 
 
+@pytest.mark.slow
 def test_a_narrow_terminal_gets_every_number_of_the_table(trained):
     folder, _ = trained
     tables = [
@@ -104,7 +105,7 @@ def test_a_second_run_gets_a_folder_of_its_own(trained):
     assert (folder / "runs" / "vlmop2-epo" / "last.safetensors").read_bytes() == before
 
 
-@needs_data
+@pytest.mark.data
 def test_a_dry_run_also_where_an_epoch_is_one_step(tmp_path):
     words = ["train", "adult", "--preset", "best", "--dry-run", "--data-dir", str(DATA)]
     assert "s an epoch" in hyperfront(*words, folder=tmp_path)
@@ -120,6 +121,7 @@ def test_a_reader_that_has_read_enough_is_no_error():
     assert process.wait() == 1
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_how_to_continue_and_the_command_it_names_works(tmp_path):
     words = ["train", "fonseca", "--out", "run", "--epochs", "12"]
     command = [sys.executable, "-c", "from hyperfront.apps.cli import main; main()", *words]
@@ -160,6 +162,7 @@ def test_the_command_to_continue_with_is_one_of_train(tmp_path, monkeypatch, typ
     assert "epoch 2" in first and "fit" not in first and second.endswith(f" hyperfront {command}")
 
 
+@pytest.mark.slow
 def test_a_new_run_where_there_is_none_to_resume_says_so(tmp_path):
     words = ["train", "zdt2", "--epochs", "1", "--out", "new", "--resume"]
     assert "nothing to resume in new" in hyperfront(*words, folder=tmp_path)
@@ -213,6 +216,7 @@ def test_a_module_beside_the_user_is_found_as_by_the_installed_command(tmp_path)
     assert (tmp_path / "out" / "model.py").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["ls", "tchebycheff", "stch", "pbi", "cosmos", "pmtl", "hvmax", "mgda"])
 def test_every_solver_trains_by_its_name(solver, tmp_path):
     words = ["train", "dtlz2", "--epochs", "1", "--rays-per-step", "4", "--rays", "3"]

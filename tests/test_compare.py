@@ -33,7 +33,7 @@ from hyperfront.problem.sources import NoData
 from hyperfront.zoo import toys
 from reproduction import Store
 from tests.helpers.command import hyperfront
-from tests.helpers.data import DATA, needs_data
+from tests.helpers.data import DATA
 
 ROOT = Path(__file__).parents[1]
 METHODS = ["phn-epo", "ls", "epo", "pmtl", "mgda", "cpmtl", "nsga3", "moead", "single"]
@@ -185,7 +185,7 @@ def test_times_are_measured_once_for_the_same_settings(tmp_path):
 # ---- real data -----------------------------------------------------------------------------------------------
 
 
-@needs_data
+@pytest.mark.data
 @pytest.mark.parametrize(
     ("problem", "methods", "settings"),
     [

@@ -30,7 +30,7 @@ from tests.helpers.architectures import ARCHITECTURES, shaken
 from tests.helpers.gpu import exact_products
 from tests.helpers.modules import CASES, ConvNet, mlp
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+pytestmark = pytest.mark.gpu
 
 
 def instances(m: int, count: int = 512) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

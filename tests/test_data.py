@@ -21,7 +21,7 @@ from hyperfront.zoo.data import download, find, read
 from hyperfront.zoo.data.checksums import note
 from hyperfront.zoo.data.idx import parse
 from hyperfront.zoo.data.registry import DATASETS, DataFile, Dataset, datafile
-from tests.helpers.data import DATA, needs_data
+from tests.helpers.data import DATA
 
 CONTENT = bytes(range(256)) * 1000
 
@@ -216,7 +216,7 @@ def test_what_is_no_idx_file_of_bytes_is_refused(data):
 # ---- the real files --------------------------------------------------------------------------------------------------
 
 
-@needs_data
+@pytest.mark.data
 def test_every_file_of_every_data_set_is_known_and_as_it_should_be():
     files = [file for known in DATASETS.values() for file in known.files]
     for file in files:
@@ -226,7 +226,7 @@ def test_every_file_of_every_data_set_is_known_and_as_it_should_be():
     assert there <= {form.name for file in files for form in file.forms}
 
 
-@needs_data
+@pytest.mark.data
 def test_files_that_are_published_uncompressed_are_taken_so(tmp_path):
     published = {  # MD5 sums that the UCI files are known by
         "adult/adult.data": "5d7c39d7b8804f071cdd1f2a7c460872",

@@ -30,8 +30,10 @@ from hyperfront.problem.registry import build
 from hyperfront.training.runs import RunFolder
 from hyperfront.zoo.nyuv2 import depth_of
 from tests.helpers import explored
-from tests.helpers.data import DATA, needs_data
-from tests.test_cli import hyperfront
+from tests.helpers.command import hyperfront_process as hyperfront
+from tests.helpers.data import DATA
+
+MINE = ["--target", "tests.helpers.explored:network", "--problem"]
 
 
 @pytest.fixture(scope="module")
@@ -222,7 +224,7 @@ def session_of(name, **arguments):
     return Session(model, problem)
 
 
-@needs_data
+@pytest.mark.data
 @pytest.mark.parametrize(("name", "left", "right"), [("multi-mnist", "9", "9"), ("multi-fashion-mnist", "bag", "9")])
 def test_composites_come_with_the_probabilities_of_the_plain_network(name, left, right):
     session = session_of(name, rows=300)
@@ -236,7 +238,7 @@ def test_composites_come_with_the_probabilities_of_the_plain_network(name, left,
     assert [left in shown["heads"][0]["classes"], right in shown["heads"][1]["classes"]] == [True, True]
 
 
-@needs_data
+@pytest.mark.data
 @pytest.mark.parametrize(("name", "column", "code"), [("adult", "sex", "Female"), ("default", "SEX", "2")])
 def test_people_are_shown_as_in_the_file_and_the_gaps_are_those_of_the_front(name, column, code):
     session = session_of(name, rows=2000)
@@ -256,7 +258,7 @@ def test_people_are_shown_as_in_the_file_and_the_gaps_are_those_of_the_front(nam
     assert [person["truth"] for person in shown["items"]] == labels[rows].tolist()
 
 
-@needs_data
+@pytest.mark.data
 def test_scenes_come_with_classes_and_depth_of_the_plain_network():
     problem = build("nyuv2", size="72x96", rows=40, data_dir=DATA)
     torch.manual_seed(0)

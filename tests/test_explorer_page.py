@@ -14,11 +14,11 @@ import hyperfront as hf
 from hyperfront.apps.shared.choice import Choice
 from hyperfront.front import selection
 from tests.helpers import explored
-from tests.helpers.chromium import chromium, needs_chromium
-from tests.helpers.data import DATA, needs_data
+from tests.helpers.chromium import chromium
+from tests.helpers.data import DATA
 
 __all__ = ["chromium"]  # the fixture
-pytestmark = needs_chromium
+pytestmark = pytest.mark.browser
 DESKTOP, PHONE = {"width": 1280, "height": 860}, {"width": 360, "height": 780}
 SETTLED = "() => document.getElementById('chip').classList.contains('exact')"
 
@@ -512,7 +512,7 @@ def test_names_are_texts_whatever_is_in_them(chromium, tmp_path):
     exploration.close()
 
 
-@needs_data
+@pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "arguments", "seen"),
     [

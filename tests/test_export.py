@@ -27,7 +27,7 @@ from hyperfront.zoo.enet import ENet
 from hyperfront.zoo.fairness import TabularNet
 from hyperfront.zoo.lenet import LeNet
 from hyperfront.zoo.resnet import ResNet18
-from tests.helpers.data import DATA, needs_data
+from tests.helpers.data import DATA
 from tests.helpers.modules import CASES, ConvNet, TiedTransformer, mlp
 from tests.helpers.runs import problem as own_problem
 from tests.helpers.runs import run as train_own
@@ -405,7 +405,7 @@ def test_a_run_of_the_users_own_is_exported_with_their_module_and_problem(tmp_pa
     assert len(run_blocks(text, tmp_path / "f", input=x.numpy(), x=x.numpy())) == 1
 
 
-@needs_data
+@pytest.mark.data
 def test_a_run_on_real_data_is_exported_and_measured(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("HYPERFRONT_DATA", str(DATA))
     monkeypatch.chdir(tmp_path)

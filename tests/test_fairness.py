@@ -22,7 +22,7 @@ from hyperfront.zoo.data.tables import read
 from hyperfront.zoo.fairness import DATA_SETS, empty_cell_share, group_gap, split
 from tests.helpers import people
 from tests.helpers.command import hyperfront_process as hyperfront
-from tests.helpers.data import DATA, needs_data
+from tests.helpers.data import DATA
 
 SIZES = {"adult": (32559, 3618, 9045), "default": (21600, 2400, 6000), "bank": (29655, 3295, 8238)}
 every_data_set = pytest.mark.parametrize("name", DATA_SETS)
@@ -56,7 +56,7 @@ POSITIVE = {
 }
 
 
-@needs_data
+@pytest.mark.data
 @every_data_set
 def test_splits_of_the_real_tables_have_the_papers_sizes_and_hold_the_rows_of_the_files(name):
     problem, rows, parts = build(name, data_dir=DATA), raw(name), split(sum(SIZES[name]))
@@ -299,7 +299,7 @@ def test_evaluation_is_at_the_positive_grid_with_19_partitions():
     assert problems()["adult"].presets["paper"].evaluation_rays == 153
 
 
-@needs_data
+@pytest.mark.data
 @every_data_set
 def test_the_smoke_preset_trains_from_the_command_line_and_its_run_loads_without_the_data(name, tmp_path):
     text = hyperfront("train", name, "--preset", "smoke", "--data-dir", str(DATA), folder=tmp_path)

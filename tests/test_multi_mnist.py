@@ -19,7 +19,7 @@ from hyperfront.zoo.data.idx import labelled_images
 from hyperfront.zoo.lenet import LeNet
 from hyperfront.zoo.shift import Shift
 from tests.helpers.command import hyperfront_process as hyperfront
-from tests.helpers.data import DATA, needs_data
+from tests.helpers.data import DATA
 
 RESNETS = {"1m": 1_103_564, "2m": 2_066_892, "5m": 5_044_684, "11m": 11_036_684}
 SIZES = {"train": 108_000, "val": 12_000, "test": 20_000}
@@ -28,7 +28,7 @@ SIZES = {"train": 108_000, "val": 12_000, "test": 20_000}
 # ---- composites ------------------------------------------------------------------------------------------------------
 
 
-@needs_data
+@pytest.mark.data
 @pytest.mark.parametrize(("name", "split"), SHA256)
 def test_the_published_hashes(name, split):
     parts = composites(name, split, data_dir=DATA)
@@ -39,7 +39,7 @@ def test_the_published_hashes(name, split):
         assert all(np.array_equal(a, b[: len(a)]) for a, b in zip(few, parts[part], strict=True))
 
 
-@needs_data
+@pytest.mark.data
 def test_composites_follow_the_recipe_that_is_published_with_them():
     """Pixel by pixel, in whole numbers of Python."""
     parts = composites("multi-fashion-mnist", "paper", rows=900, data_dir=DATA)
@@ -110,7 +110,7 @@ def test_a_pixel_is_the_brighter_of_the_two():
 # ---- the problem -----------------------------------------------------------------------------------------------------
 
 
-@needs_data
+@pytest.mark.data
 @pytest.mark.parametrize("name", SOURCES)
 def test_splits_are_tensors_that_the_target_takes(name):
     problem = build(name, rows=1080, data_dir=DATA)
@@ -196,7 +196,7 @@ def test_the_paper_s_hypernetworks_for_resnet18(size):
         assert all(grad is not None and grad.isfinite().all() and grad.any() for grad in grads)
 
 
-@needs_data
+@pytest.mark.data
 def test_smoke_trains_a_front_that_can_be_loaded_and_measured_again(tmp_path):
     words = ["train", "multi-fashion-mnist", "--preset", "smoke", "--data-dir", str(DATA), "--out", "run"]
     text = hyperfront(*words, "--arguments", "split=paper", "relu=false", folder=tmp_path)
@@ -240,7 +240,7 @@ def test_shifts_are_drawn_uniformly_as_small_numbers_that_depend_on_the_generato
     assert (counts - 2000).abs().max() < 5 * math.sqrt(2000)
 
 
-@needs_data
+@pytest.mark.data
 def test_training_is_augmented_and_validation_is_not():
     plain, moved = (build("multi-mnist", rows=540, shift=shift, data_dir=DATA) for shift in (0, 2))
     for part in ("train", "val"):

@@ -24,7 +24,7 @@ from hyperfront.zoo import nyuv2
 from hyperfront.zoo.data.nyuv2 import CLASSES, METRES_PER_LEVEL, Pack, pack_name, prepare
 from hyperfront.zoo.enet import ENet, unpool
 from hyperfront.zoo.views import SCALES, RandomViews
-from tests.helpers.data import DATA, needs_data
+from tests.helpers.data import DATA
 
 IDENTITY = torch.tensor([1.0, 1.0, 0.0, 0.0, 1.0, 0.0])
 
@@ -48,7 +48,7 @@ FIRST = {"train": [1376, 1056, 183, 51, 1417], "val": [140, 1118, 689, 592, 769]
 # ---- the packs -------------------------------------------------------------------------------------------------------
 
 
-@needs_data
+@pytest.mark.data
 def test_images_are_those_of_the_recipe_that_comes_with_the_data(pack):
     from PIL import Image
 
@@ -65,7 +65,7 @@ def test_images_are_those_of_the_recipe_that_comes_with_the_data(pack):
     np.testing.assert_allclose(nyuv2.metres(depth), metres, rtol=1e-6)
 
 
-@needs_data
+@pytest.mark.data
 def test_depth_and_labels_have_the_published_statistics():
     small = Pack(DATA / pack_name("144x192"))
     _, depth, classes = small.images(small.is_train.nonzero()[:, 0])
@@ -76,7 +76,7 @@ def test_depth_and_labels_have_the_published_statistics():
     assert list(CLASSES) == small.arrays["names13"].tolist()
 
 
-@needs_data
+@pytest.mark.data
 def test_splits_are_of_the_stated_sizes_and_share_no_image(pack):
     sizes = {"paper": [1014, 145, 290], "official": [720, 75, 654]}
     for split, expected in sizes.items():
@@ -88,7 +88,7 @@ def test_splits_are_of_the_stated_sizes_and_share_no_image(pack):
     assert first == FIRST  # results were measured on these images
 
 
-@needs_data
+@pytest.mark.data
 def test_a_part_of_the_images_is_split_in_the_same_proportions():
     problem = build("nyuv2", size="72x96", rows=100, data_dir=DATA)
     assert [problem.split(name).source.rows for name in ("train", "val", "test")] == [70, 10, 20]
@@ -168,7 +168,7 @@ def test_prepared_packs_hold_the_official_images(official, tmp_path):
             assert np.abs(seen.astype(int) - meant).mean() < 8
 
 
-@needs_data
+@pytest.mark.data
 def test_prepared_packs_have_the_arrays_and_classes_of_the_published_ones(official, tmp_path):
     made, published = Pack(prepare(official.file, tmp_path)[1]).arrays, Pack(DATA / pack_name("144x192")).arrays
     assert made.keys() == published.keys()
@@ -398,7 +398,7 @@ def small() -> hf.Problem:
     return build("nyuv2", size="72x96", rows=20, augment=False, data_dir=DATA)
 
 
-@needs_data
+@pytest.mark.data
 def test_a_plain_module_gives_what_the_model_gives(small):
     torch.manual_seed(0)
     model = small.model(hidden=4)
@@ -410,7 +410,7 @@ def test_a_plain_module_gives_what_the_model_gives(small):
             torch.testing.assert_close(model.at(ray)(x), model(x, rays=[ray])[0], atol=1e-4, rtol=1e-4)
 
 
-@needs_data
+@pytest.mark.data
 def test_several_rays_at_once_train_as_one_by_one(small):
     torch.manual_seed(0)
     model = small.model(hidden=4).eval()  # no dropout
@@ -457,7 +457,7 @@ def test_presets_make_hypernetworks_of_the_stated_size():
         assert weights == 364_749 * 101 + 20_500 if name == "paper" else weights <= 4_000_000, name
 
 
-@needs_data
+@pytest.mark.data
 def test_the_smoke_preset_runs_from_the_command_line(tmp_path):
     command = [
         sys.executable,

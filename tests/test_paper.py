@@ -33,9 +33,9 @@ from reproduction.item_result import ItemResult
 from reproduction.report import collect, report
 from reproduction.runtime import subset_volumes
 from reproduction.studies import MNIST, PEOPLE, STUDIES, Study
-from tests.helpers.chromium import chromium, needs_chromium  # noqa: F401 (a fixture)
-from tests.command import reproduction
-from tests.helpers.data import DATA, needs_data
+from tests.helpers.chromium import chromium  # noqa: F401 (a fixture)
+from tests.helpers.command import reproduction
+from tests.helpers.data import DATA
 
 RESULTS = Path(__file__).parents[1] / "reproduction" / "results"
 SMOKE = ("figure-4", "figure-8", "figure-9", "figure-10", "table-2", "table-4", "table-5", "appendix-b2")
@@ -156,7 +156,7 @@ def test_the_papers_times_are_those_of_one_model_times_the_rays():
 # ---- training ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n == "figure-8" else needs_data) for n in SMOKE])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n == "figure-8" else pytest.mark.data) for n in SMOKE])
 def test_an_item_runs_from_end_to_end(name, store):
     found, folder = reproduce(name, store)
     assert not found.missing and found.tables[0].rows
@@ -388,7 +388,7 @@ def page_file(store) -> Path:
     return file
 
 
-@needs_chromium
+@pytest.mark.browser
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (390, "dark")])
 def test_the_page_reads_well(width, scheme, chromium, page_file):  # noqa: F811
     context = chromium.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, offline=True)

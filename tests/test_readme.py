@@ -18,7 +18,7 @@ from reproduction.drawing import NAME_OF
 from tests.helpers.command import hyperfront as in_this_process
 from tests.helpers.command import hyperfront_process as hyperfront
 from tests.helpers.command import reproduction
-from tests.helpers.data import DATA, needs_data
+from tests.helpers.data import DATA
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -66,6 +66,7 @@ def commands_of(block: str) -> list[str]:
     return re.findall(r"^\$ (?:hyperfront|python -m) (.*?)(?:\s+#.*)?$", block, flags=re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_the_commands_run_in_order_and_the_demo_reaches_the_true_front(tmp_path):
     commands = commands_of(next(block for block in blocks("console") if "hyperfront demo" in block))
     assert [command.split()[0] for command in commands] == ["demo", "train", "evaluate", "export", "doctor"]
@@ -86,7 +87,8 @@ SHORTER = {
 }
 
 
-@needs_data
+@pytest.mark.slow
+@pytest.mark.data
 def test_the_commands_with_data_run_in_order(tmp_path, monkeypatch):
     monkeypatch.setenv("HYPERFRONT_DATA", str(DATA))
     printed = {}

@@ -19,7 +19,7 @@ from hyperfront.zoo.data import sarcos as recording
 from hyperfront.zoo.data.sarcos import Motion, read_matrix
 from hyperfront.zoo.sarcos import block_split, paper_split
 from tests.helpers.command import hyperfront_process as hyperfront
-from tests.helpers.data import DATA, needs_data
+from tests.helpers.data import DATA
 
 PARTS = ("train", "val", "test")
 # what the fourth and the ninth of every ten blocks of 500 rows hold
@@ -120,14 +120,14 @@ def test_blocks_keep_their_distance(seed, share):
     check_blocks(np.flatnonzero(np.random.default_rng(seed).random(44_484) < share))
 
 
-@needs_data
+@pytest.mark.data
 def test_blocks_of_the_real_rows():
     train, _ = recording.load(DATA)
     parts = check_blocks(train.index)
     assert [len(parts[name].index) for name in PARTS] == [15_564, 2_162, 2_173]
 
 
-@needs_data
+@pytest.mark.data
 def test_the_papers_split_leaks_as_it_is_said_to():
     train, test = recording.load(DATA)
     parts = paper_split(train, test)
@@ -192,7 +192,7 @@ def test_the_target_needs_no_data():
     assert list(problems()["sarcos"].presets) == ["quick", "smoke", "paper", "best"]
 
 
-@needs_data
+@pytest.mark.data
 def test_the_smoke_preset_trains_from_the_command_line(tmp_path):
     hyperfront("train", "sarcos", "--preset", "smoke", "--data-dir", str(DATA), folder=tmp_path)
     front = hf.Front.load(tmp_path / "runs" / "sarcos-epo" / "front.json")

@@ -293,6 +293,7 @@ CHECKED = """not_a_server_error status_code_conformance content_type_conformance
     response_headers_conformance negative_data_rejection unsupported_method""".split()  # noqa: SIM905 (easier to read)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["people", "analytic"])
 def test_schemathesis_finds_nothing_against_the_openapi_document(request, which):
     """Requests that follow the document and requests that break it, for every route."""

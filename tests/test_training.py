@@ -62,6 +62,7 @@ def wait_for(folder: Path, lines: int) -> None:
     raise AssertionError("the run does not get on")
 
 
+@pytest.mark.slow
 def test_a_run_killed_five_times_ends_with_the_same_bytes(tmp_path, uninterrupted):
     folder, chance = tmp_path / "run", random.Random(0)
     for kill in range(5):
@@ -77,6 +78,7 @@ def test_a_run_killed_five_times_ends_with_the_same_bytes(tmp_path, uninterrupte
     assert epochs == list(range(1, 13))
 
 
+@pytest.mark.slow
 def test_ctrl_c_saves_in_the_middle_of_an_epoch_and_says_how_to_go_on(tmp_path, uninterrupted):
     folder = tmp_path / "run"
     process = start(folder)

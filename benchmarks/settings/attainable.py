@@ -1,11 +1,12 @@
 """How much of the attainable uniformity the preset `best` has on the fairness sets, counted in two ways, and whose
-points are the nearest to its rays: from the files in results/.
+points are the nearest to its rays: from the files in reproduction/results/.
 
     python benchmarks/settings/attainable.py
 """
 
 from __future__ import annotations
 
+import argparse
 from collections import Counter
 from pathlib import Path
 from statistics import fmean
@@ -15,7 +16,7 @@ import torch
 from hyperfront import indicators
 from hyperfront.comparison.result import Result, load_folder
 
-RESULTS = Path(__file__).parents[2] / "results"
+RESULTS = Path(__file__).parents[2] / "reproduction" / "results"
 
 
 def show(problem: str, results: list[Result]) -> None:
@@ -36,8 +37,11 @@ def show(problem: str, results: list[Result]) -> None:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="smallest settings: shows in seconds that the script runs")
+    options = parser.parse_args()
     found = load_folder(RESULTS, without="smoke")
-    for problem in ("adult", "default", "bank"):
+    for problem in ("adult",) if options.quick else ("adult", "default", "bank"):
         own = [result for result in found if result.problem == problem]
         show(problem, [each for each in own if each.settings["arguments"].get("gap", "probability") == "probability"])
 

@@ -3,7 +3,8 @@
     python benchmarks/settings/tried.py default best --try lr=1e-3 --try epochs=300 lr=1e-3 --seeds 2
 
 Each `--try` is one set of changes: fields of the recipe, options of the model (model.hidden=50) or arguments of the
-problem (arguments.shift=3). A line for each run is added to results/tried/PROBLEM.jsonl, and nothing is run twice.
+problem (arguments.shift=3). A line for each run is added to reproduction/results/tried/PROBLEM.jsonl; no run is
+repeated.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import dataclasses
 import json
 import statistics
+import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -66,14 +68,18 @@ def run(problem: str, preset: str, solver: str, changes: dict[str, Any], seed: i
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("problem")
-    parser.add_argument("preset")
+    parser.add_argument("problem", nargs="?", default="vlmop2")
+    parser.add_argument("preset", nargs="?", default="best")
     parser.add_argument("--try", nargs="*", action="append", default=[], dest="sets", metavar="KEY=VALUE")
     parser.add_argument("--solver", default="epo")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--data-dir", type=Path)
-    parser.add_argument("--out", type=Path, default=Path("results/tried"))
+    parser.add_argument("--out", type=Path, default=Path(__file__).parents[2] / "reproduction" / "results" / "tried")
+    parser.add_argument("--quick", action="store_true", help="smallest settings: shows in seconds that the script runs")
     options = parser.parse_args()
+    if options.quick:
+        options.problem, options.preset, options.sets = "vlmop2", "best", [["epochs=1"]]
+        options.out = Path(tempfile.mkdtemp())
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     torch.set_float32_matmul_precision("high")

@@ -73,7 +73,7 @@ def make_case(name: str, data_dir: Path | None, *, rows: int | None = None) -> C
     settings = recipe(name, "paper")
     problem = build(name, **{**settings.arguments, "data_dir": data_dir, "rows": rows})
     if data_dir is None:
-        sources = {split: TensorSource(data) for split, data in RANDOM[name]().items()}
+        sources = {split: TensorSource(data) for split, data in RANDOM[name](rows).items()}
         problem = dataclasses.replace(problem, sources=sources)
     target = problem.make_target
     assert target is not None
@@ -88,16 +88,16 @@ def _cross_entropies(network: Any, batch: Any) -> Sequence[Tensor]:
     return F.cross_entropy(left, batch[1]), F.cross_entropy(right, batch[2])
 
 
-def _random_composites() -> Splits:
+def _random_composites(most: int | None) -> Splits:
     def part(rows: int) -> tuple[Tensor, ...]:
         images = torch.randint(256, (rows, 1, 36, 36), dtype=torch.uint8)
         return images, torch.randint(10, (rows,)), torch.randint(10, (rows,))
 
-    return {"train": part(108_000), "test": part(20_000)}
+    return {"train": part(most or 108_000), "test": part(most or 20_000)}
 
 
-def _random_people() -> Splits:
-    rows, data = 32_558, DATA_SETS["adult"]
+def _random_people(most: int | None) -> Splits:
+    rows, data = most or 32_558, DATA_SETS["adult"]
     sizes = [len(kinds) for kinds in data.categories.values()]
     categories = torch.stack([torch.randint(size, (rows,)) for size in sizes], dim=1)
     categories = categories + torch.tensor([0, *sizes[:-1]]).cumsum(0)
@@ -106,11 +106,12 @@ def _random_people() -> Splits:
     }
 
 
-def _random_motion() -> Splits:
-    return {"train": (torch.randn(19_206, 21), torch.randn(19_206, 7))}
+def _random_motion(most: int | None) -> Splits:
+    rows = most or 19_206
+    return {"train": (torch.randn(rows, 21), torch.randn(rows, 7))}
 
 
-RANDOM: dict[str, Callable[[], Splits]] = {
+RANDOM: dict[str, Callable[[int | None], Splits]] = {
     "multi-fashion-mnist": _random_composites,
     "adult": _random_people,
     "sarcos": _random_motion,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +39,18 @@ class Stop(hf.Callback):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data-dir", type=Path, required=True)
-    parser.add_argument("--epochs", type=int, required=True)
-    parser.add_argument("--device", required=True)
+    parser.add_argument("--data-dir", type=Path, default=os.environ.get("HYPERFRONT_DATA"))
+    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--rows", type=int)
+    parser.add_argument("--quick", action="store_true", help="smallest settings: shows in seconds that the script runs")
     parser.add_argument("--tf32", action="store_true")
     options = parser.parse_args()
+    if options.data_dir is None:
+        print("this needs the data: --data-dir FOLDER, or HYPERFRONT_DATA (see `hyperfront data list`)")
+        return
+    if options.quick:
+        options.epochs, options.rows, options.device = 1, 512, "cpu"
     torch.set_float32_matmul_precision("high" if options.tf32 else "highest")
     torch.backends.cudnn.allow_tf32 = options.tf32
     torch.manual_seed(0)

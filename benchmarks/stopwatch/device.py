@@ -31,7 +31,7 @@ def seconds(device: torch.device) -> float:
     return time.perf_counter()
 
 
-def measure_rates(device: torch.device, *, repetitions: int = 7) -> Rates:
+def measure_rates(device: torch.device, *, repetitions: int) -> Rates:
     side, floats = (8192, 2**29) if device.type == "cuda" else (1024, 2**25)
     a, b = torch.randn(2, side, side, device=device)
     source = torch.zeros(floats, device=device)

@@ -21,9 +21,9 @@ from hyperfront.training.engines import make_engine
 from hyperfront.training.epochs import Epochs
 from hyperfront.training.settings import Settings
 from hyperfront.training.state import TrainingState
-from reference import ReferenceStep
 from stopwatch.cases import Case
 from stopwatch.device import seconds
+from stopwatch.reference import ReferenceStep
 
 Epoch = Callable[[], int]
 """Trains for an epoch and returns how many steps it had."""
@@ -93,7 +93,6 @@ def front(
         deterministic=False,
         validate_every=1,
         patience=None,
-        checkpoint_every=1,
     )
     optimizer = settings.make_optimizer(model.parameters())
     step = hf.Step(model, problem, solver, share_batch=share_batch)

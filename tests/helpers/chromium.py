@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 PATH = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-needs_chromium = pytest.mark.skipif(PATH is None, reason="needs Chromium: `make browser`, or install it by hand")
+REASON = "needs Chromium: `make browser`, or install it by hand"
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import pytest
-
 _NAMED = os.environ.get("HYPERFRONT_DATA")
 _PLACES = [*([Path(_NAMED)] if _NAMED else []), Path(__file__).parents[3] / "shared" / "data"]
 DATA: Path | None = next((place for place in _PLACES if place.is_dir()), None)
-needs_data = pytest.mark.skipif(
-    DATA is None, reason="needs the data sets: name their folder with HYPERFRONT_DATA (see `hyperfront data list`)"
-)
+REASON = "needs the data sets: name their folder with HYPERFRONT_DATA (see `hyperfront data list`)"
