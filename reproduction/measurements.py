@@ -70,7 +70,7 @@ def population(workshop: Workshop, study: str, method: str, seed: int) -> dict[s
     def measure() -> dict[str, Any]:
         plan, problem = workshop.plan(workshop.study(study)), workshop.problem(workshop.study(study))
         folder = workshop.runs_of(study) / f"{method}-{seed}"
-        theta = evolve(method, problem, plan.budget, seed=seed, device=plan.device, out=folder).theta
+        theta = evolve(method, problem, plan.options_of(method), seed=seed, device=plan.device, out=folder).theta
         rays = laid_out(len(theta), problem.m)
         model = separate_models(problem, rays, theta).to(plan.device)
         fronts = {split: evaluate(model, problem.split(split), rays) for split in ("val", "test")}

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from hyperfront.comparison.methods import fit_hypernetwork
+from hyperfront.comparison.hypernetwork import fit_hypernetwork
 from hyperfront.comparison.result import different
 from hyperfront.comparison.table import spread
 from hyperfront.front import evaluate
