@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
+from hyperfront.comparison.methods import METHODS
 from hyperfront.plots import BLUE, INK, MUTED, VERMILION
 from hyperfront.plots.static import COLOURS, STYLE
 
@@ -23,10 +24,7 @@ MARK_OF = {
     "phn-epo": "o", "phn-ls": "x", "epo": "s", "ls": "^", "pmtl": "D", "cpmtl": ".", "mgda": "v", "nsga3": "P",
     "moead": "X",
 }  # fmt: skip
-NAME_OF = {
-    "phn-epo": "PHN-EPO", "phn-ls": "PHN-LS", "epo": "EPO", "ls": "LS", "pmtl": "PMTL", "cpmtl": "CPMTL",
-    "mgda": "MGDA", "nsga3": "NSGA-III", "moead": "MOEA/D",
-}  # fmt: skip
+NAME_OF = {name: method.label for name, method in METHODS.items()}
 
 
 def colour_of(method: str) -> str:

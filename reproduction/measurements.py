@@ -71,7 +71,7 @@ def population(store: Store, study: str, method: str, seed: int) -> dict[str, An
     def measure() -> dict[str, Any]:
         plan, problem = store.plan(store.study(study)), store.problem(store.study(study))
         folder = store.runs_of(study) / f"{method}-{seed}"
-        theta = evolve(method, problem, plan.budget, seed=seed, device=plan.device, out=folder).theta
+        theta = evolve(method, problem, plan.options_of(method), seed=seed, device=plan.device, out=folder).theta
         rays = laid_out(len(theta), problem.m)
         model = separate_models(problem, rays, theta).to(plan.device)
         fronts = {split: evaluate(model, problem.split(split), rays) for split in ("val", "test")}

@@ -19,10 +19,14 @@ from typing import Any
 import torch
 
 from hyperfront.comparison.compare import check_settings, compare
-from hyperfront.comparison.methods import EVOLUTIONARY, TRAINERS, Plan, family, trained_as
+from hyperfront.comparison.formats import filled
+from hyperfront.comparison.method import Job
+from hyperfront.comparison.methods import EVOLUTIONARY, find_method
+from hyperfront.comparison.protocol import Protocol
 from hyperfront.comparison.result import Result, loaded
 from hyperfront.comparison.timing import seconds_apart, seconds_together
-from hyperfront.comparison.tune import Tuned, tune
+from hyperfront.comparison.tune import tune
+from hyperfront.comparison.tuned import Tuned
 from hyperfront.errors import CheckpointError, unknown_name
 from hyperfront.model import ParetoModel
 from hyperfront.preferences import rays as laid_out
@@ -116,7 +120,8 @@ class Store:
             study = self.study(name)
             problem, callbacks = self.problem(study), [Progress()] if self.progress else []
             # trains where the result exists but the model is gone, and refuses a model with other settings
-            run, _ = TRAINERS[family(method)](method, self.plan(study), problem, seed, self.runs_of(name), callbacks)
+            known = find_method(method)
+            run, _ = known.train(Job(known, self.plan(study), problem, seed, self.runs_of(name), callbacks))
             _check_same(run, next(r for r in self._stored(name) if (r.method, r.seed) == (method, seed)))
             return measure(run.model, problem, run.folder)
 
@@ -146,7 +151,7 @@ class Store:
         file = self.out / self.preset / f"{name}.json"
         if file.exists():
             known = respell(files.read_json(file))
-            if made_with is None or known.get("made_with") == made_with:
+            if made_with is None or filled(known.get("made_with", {})) == filled(made_with):
                 self.notify(name, True)
                 return known
         if not self.train:
@@ -169,16 +174,15 @@ class Store:
             self._problems[key] = build(study.problem, data_dir=where, **arguments)
         return self._problems[key]
 
-    def plan(self, study: Study) -> Plan:
+    def plan(self, study: Study) -> Protocol:
         problem = self.problem(study)
-        return Plan(
+        return Protocol(
             preset=study.preset,
             recipe=study.recipe(),
             rays=laid_out(study.rays, problem.m),
             tuned={method: self.tuned(study, method) or {} for method in study.methods},
             solver=study.solver,
-            expansion=study.expansion,
-            budget=study.budget,
+            options={"cpmtl": study.expansion, **dict.fromkeys(EVOLUTIONARY, study.budget)},
             device=self.device_for(problem),
         )
 
@@ -187,7 +191,7 @@ class Store:
         nothing is trained."""
         if not study.search or method in EVOLUTIONARY:  # they have no learning rate
             return {}
-        method = trained_as(method)
+        method = find_method(method).trained_as
         # the first study of the list with that problem and method decides
         same = (other for other in STUDIES.values() if other.search and other.problem == study.problem)
         first = next(other for other in same if method in other.methods)
@@ -197,7 +201,7 @@ class Store:
         found = self.part(name, lambda: asdict(self._tuned(first, method, plan)), made_with=made_with)
         return found and found["settings"]
 
-    def _tuned(self, study: Study, method: str, plan: Plan) -> Tuned:
+    def _tuned(self, study: Study, method: str, plan: Protocol) -> Tuned:
         trials = self.runs_of(f"tuned-{study.problem}-{method}") / "trials.db"
         files.make_folder(trials.parent)
         return tune(

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hyperfront.comparison.baselines import Budget, Expansion
-from hyperfront.comparison.methods import EVOLUTIONARY, with_settings
+from hyperfront.comparison.methods import EVOLUTIONARY
+from hyperfront.comparison.protocol import with_settings
 from hyperfront.problem.recipe import Recipe
 from hyperfront.problem.registry import recipe
 from hyperfront.zoo.multi_mnist import RESNET

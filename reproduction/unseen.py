@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from hyperfront.comparison.methods import fit_hypernetwork
+from hyperfront.comparison.hypernetwork import fit_hypernetwork
 from hyperfront.comparison.result import different
 from hyperfront.front import evaluate
 from hyperfront.preferences import FixedRays, das_dennis, shifted_grid

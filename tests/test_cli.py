@@ -193,9 +193,9 @@ def test_a_new_run_where_there_is_none_to_resume_says_so(tmp_path):
         (["train", "zdt2", "--result", "."], "cannot write"),
         (["train", "zdt2", "--result", "/dev/null/x.json"], "cannot write"),
         (["train", "zdt2", "--solver", "SmoothTchebycheff"], "its name here is stch"),
-        (["compare", "zdt2", "--methods", "nsga3", "--budget", "generations=abc"], "an integer >= 1"),
-        (["compare", "zdt2", "--methods", "nsga3", "--budget", "generations=-5"], "an integer >= 1"),
-        (["compare", "zdt2", "--methods", "cpmtl", "--expansion", "length=-1"], "a number >= 0"),
+        (["compare", "zdt2", "--methods", "nsga3", "--options", "nsga3.generations=abc"], "an integer >= 1"),
+        (["compare", "zdt2", "--methods", "nsga3", "--options", "nsga3.generations=-5"], "an integer >= 1"),
+        (["compare", "zdt2", "--methods", "cpmtl", "--options", "cpmtl.length=-1"], "a number >= 0"),
         (["tune", "zdt2", "--method", "epo", "--search", "lr=a,b"], "lr is a number"),
         (["evaluate", "nowhere"], "no checkpoint"),
     ],
@@ -239,7 +239,7 @@ def test_doctor_finds_this_environment_sound(tmp_path):
     assert "everything is ready" in hyperfront("doctor", folder=tmp_path)
 
 
-COMMANDS = "demo train evaluate compare tune explore export serve doctor"
+COMMANDS = "demo problems train evaluate compare tune explore export serve doctor"
 
 
 @pytest.mark.parametrize("command", [*COMMANDS.split(), "data fetch", "data prepare"])

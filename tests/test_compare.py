@@ -20,12 +20,13 @@ from torch import nn
 
 import hyperfront as hf
 import hyperfront.comparison.tune as tuning
-from hyperfront.comparison import Plan, Result, compare, timing
-from hyperfront.comparison.baselines import Expansion, fit_stacked
+from hyperfront.comparison import Protocol, Result, compare, methods, timing
+from hyperfront.comparison.baselines import Expansion, cpmtl, fit_stacked
 from hyperfront.comparison.compare import _checksum, table, times_one_by_one
 from hyperfront.comparison.pruning import STARTUP, Dominated
 from hyperfront.comparison.search import check_search, suggest
-from hyperfront.comparison.tune import Tuned, most_uniform, tune
+from hyperfront.comparison.tune import most_uniform, tune
+from hyperfront.comparison.tuned import Tuned
 from hyperfront.errors import CheckpointError, HyperfrontError
 from hyperfront.problem.recipe import Recipe
 from hyperfront.problem.registry import build
@@ -37,8 +38,10 @@ from tests.helpers.data import DATA
 
 ROOT = Path(__file__).parents[1]
 METHODS = ["phn-epo", "ls", "epo", "pmtl", "mgda", "cpmtl", "nsga3", "moead", "single"]
-FOLDER = "compare-vlmop2-best-3-rays-2-epochs-steps=2-generations=10-population=20"
-QUICK = ["--epochs", "2", "--budget", "generations=10", "population=20", "--expansion", "steps=2"]
+FEW = ["cpmtl.steps=2"]
+FEW += [f"{name}.{setting}" for name in ("nsga3", "moead") for setting in ("generations=10", "population=20")]
+FOLDER = "-".join(["compare-vlmop2-best-3-rays-2-epochs", *FEW])
+QUICK = ["--epochs", "2", "--options", *FEW]
 
 
 def started(*words: str, folder: Path) -> subprocess.Popen:
@@ -135,7 +138,7 @@ def test_after_ctrl_c_the_same_command_ends_where_it_would_have(tmp_path):
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130 and "the same command goes on" in errors
+    assert process.returncode == 130 and "the same command continues" in errors
     assert [file.name for file in (folder / "results").iterdir()] == ["ls-0.json"]
     text = hyperfront(*words, folder=tmp_path)
     assert text.count("finished before") == 1
@@ -149,8 +152,8 @@ def test_after_ctrl_c_the_same_command_ends_where_it_would_have(tmp_path):
         (["compare", "zdt2", "--methods", "phn-epoo"], "did you mean 'phn-epo'"),
         (["compare", "zdt2", "--methods", ","], "nothing to compare"),
         (["compare", "zdt2", "--methods", "hvmax"], "did you mean 'phn-hvmax'"),
-        (["compare", "zdt2", "--budget", "colour=1"], "generations, population, rows"),
-        (["compare", "zdt2", "--tuned", "nowhere"], "nothing was tuned"),
+        (["compare", "zdt2", "--options", "nsga3.colour=1"], "generations, population, rows"),
+        (["compare", "zdt2", "--tuned", "nowhere"], "no tuned settings"),
         (["tune", "zdt2", "--method", "nsga3"], "no settings to tune"),
         (["tune", "zdt2", "--search", "lr=1..0.1"], "0 < low < high"),
         (["tune", "zdt2", "--search", "lr"], "nothing to search"),
@@ -175,8 +178,8 @@ def test_mistakes_get_an_answer(words, message, tmp_path):
 
 def test_times_are_measured_once_for_the_same_settings(tmp_path):
     problem, told = toys.zdt1(variables=3), []
-    plan = Plan("best", Recipe(epochs=1), hf.rays(2, m=2))
-    for each in (plan, plan, replace(plan, recipe=Recipe(epochs=2))):
+    protocol = Protocol("best", Recipe(epochs=1), hf.rays(2, m=2))
+    for each in (protocol, protocol, replace(protocol, recipe=Recipe(epochs=2))):
         times = times_one_by_one(problem, ["phn-ls", "ls"], each, folder=tmp_path, notify=told.append)
         assert times.keys() == {"ls"} and times["ls"] > 0
     assert told == ["ls", "ls"]
@@ -196,7 +199,8 @@ def test_times_are_measured_once_for_the_same_settings(tmp_path):
 def test_real_data(problem, methods, settings, tmp_path):
     words = ["compare", problem, "--preset", "smoke", "--methods", methods, "--rays", "3", "--seeds", "1"]
     words += ["--arguments", *settings, "--epochs", "1", "--data-dir", str(DATA)]
-    words += ["--expansion", "steps=1", "iterations=2", "rows=64", "--budget", "generations=3", "population=15"]
+    words += ["--options", "cpmtl.steps=1", "cpmtl.iterations=2", "cpmtl.rows=64"]
+    words += ["nsga3.generations=3", "nsga3.population=15"]
     table = rows(hyperfront(*words, folder=tmp_path))
     assert {"single (ideal)" if name == "single" else name for name in methods.split(",")} == table.keys() - {"method"}
     weights = {"adult": 2797, "multi-mnist": 31_910}[problem]
@@ -240,7 +244,7 @@ def test_one_model_per_ray_is_tuned_at_one_ray_and_compare_takes_what_was_found(
     assert "that is a file" in hyperfront(*words, "--tuned", "tuned/epo.json", folder=tmp_path, code=2)
     replace(found, method="ls").save(tmp_path / "tuned" / "ls.json")
     words[3], words[-1] = "cpmtl,pmtl", "d"
-    assert "preset: pmtl" in hyperfront(*words, "--expansion", "steps=1", folder=tmp_path)
+    assert "preset: pmtl" in hyperfront(*words, "--options", "cpmtl.steps=1", folder=tmp_path)
     assert Result.load(tmp_path / "d" / "results" / "cpmtl-0.json").settings["lr"] == found.settings["lr"]
     replace(found, problem="bank").save(tmp_path / "tuned" / "epo.json")
     words[3] = "epo"
@@ -278,20 +282,20 @@ def test_a_grid_that_was_stopped_is_searched_to_its_end(stopped, tmp_path):
                 Stop.begun += 1
                 raise KeyboardInterrupt
 
-    plan, rates = Plan("quick", Recipe(epochs=3), hf.rays(3, 2)), [1e-3, 3e-3, 1e-2]
+    protocol, rates = Protocol("quick", Recipe(epochs=3), hf.rays(3, 2)), [1e-3, 3e-3, 1e-2]
     given = {"space": {"lr": rates}, "storage": f"sqlite:///{tmp_path}/trials.db"}
     with pytest.raises(KeyboardInterrupt):
-        tune(toys.vlmop2(), "epo", plan, callbacks=[Stop()], **given)
+        tune(toys.vlmop2(), "epo", protocol, callbacks=[Stop()], **given)
     tried = []
-    found = tune(toys.vlmop2(), "epo", plan, notify=lambda study, trial: tried.append(trial.params["lr"]), **given)
+    found = tune(toys.vlmop2(), "epo", protocol, notify=lambda study, trial: tried.append(trial.params["lr"]), **given)
     assert len(set(tried)) == len(tried) == 4 - stopped
     assert found.trials == {"complete": 3, "stopped": 1}
 
 
 def test_one_model_per_ray_is_tuned_at_the_central_ray(tmp_path):
     problem, recipe = toys.fonseca(variables=3), Recipe(epochs=2, lr=3e-2)
-    plan = Plan("quick", recipe, hf.rays(3, 2))
-    found = tune(problem, "epo", plan, space={"lr": [1e-2]}, storage=f"sqlite:///{tmp_path}/trials.db")
+    protocol = Protocol("quick", recipe, hf.rays(3, 2))
+    found = tune(problem, "epo", protocol, space={"lr": [1e-2]}, storage=f"sqlite:///{tmp_path}/trials.db")
     run = fit_stacked(problem, torch.tensor([[0.5, 0.5]]), hf.EPO(), replace(recipe, lr=1e-2), callbacks=())
     torch.testing.assert_close(torch.tensor(found.losses), run.front.losses.float())
 
@@ -301,19 +305,19 @@ def test_settings_whose_trial_ended_with_an_error_are_tried_again(tmp_path):
         def epoch_ended(self, record):
             raise OSError("the disk is full")
 
-    plan, rates = Plan("quick", Recipe(epochs=2), hf.rays(3, 2)), [1e-3, 1e-2]
+    protocol, rates = Protocol("quick", Recipe(epochs=2), hf.rays(3, 2)), [1e-3, 1e-2]
     given = {"space": {"lr": rates}, "storage": f"sqlite:///{tmp_path}/trials.db"}
     for _ in range(2):
         with pytest.raises(OSError, match="full"):
-            tune(toys.vlmop2(), "epo", plan, callbacks=[Fails()], **given)
+            tune(toys.vlmop2(), "epo", protocol, callbacks=[Fails()], **given)
     tried = []
-    found = tune(toys.vlmop2(), "epo", plan, notify=lambda study, trial: tried.append(trial.params["lr"]), **given)
+    found = tune(toys.vlmop2(), "epo", protocol, notify=lambda study, trial: tried.append(trial.params["lr"]), **given)
     assert sorted(tried) == rates and found.trials == {"complete": 2, "stopped": 2}
 
 
 def test_machines_that_begin_at_the_same_time_try_other_settings(tmp_path):
     """Both make their study before either has a trial."""
-    plan = Plan("quick", Recipe(epochs=1), hf.rays(3, 2))
+    protocol = Protocol("quick", Recipe(epochs=1), hf.rays(3, 2))
     given = {"space": {"lr": (1e-4, 1e-1)}, "storage": f"sqlite:///{tmp_path}/trials.db", "trials": 4}
     tried = []
 
@@ -329,7 +333,7 @@ def test_machines_that_begin_at_the_same_time_try_other_settings(tmp_path):
 
     def work(callbacks: list) -> None:
         notify = lambda study, trial: tried.append(trial.params["lr"])  # noqa: E731
-        tune(toys.vlmop2(), "phn-ls", plan, callbacks=callbacks, notify=notify, **given)
+        tune(toys.vlmop2(), "phn-ls", protocol, callbacks=callbacks, notify=notify, **given)
 
     work([Joins()])
     assert len(tried) == len(set(tried)) >= 4
@@ -364,14 +368,14 @@ def test_ctrl_c_that_a_data_base_swallows_ends_the_search(tmp_path, monkeypatch)
 
     monkeypatch.setattr(tuning, "_storage", slow)
     monkeypatch.setattr(tuning, "_hypernetwork", lambda *given: trained.append(given) or 0.0)
-    plan, space = Plan("quick", Recipe(epochs=1), hf.rays(3, 2)), {"lr": [1e-3, 1e-2]}
+    protocol, space = Protocol("quick", Recipe(epochs=1), hf.rays(3, 2)), {"lr": [1e-3, 1e-2]}
     with pytest.raises(KeyboardInterrupt):
-        tune(toys.vlmop2(), "phn-ls", plan, space=space, storage=f"sqlite:///{tmp_path}/trials.db")
+        tune(toys.vlmop2(), "phn-ls", protocol, space=space, storage=f"sqlite:///{tmp_path}/trials.db")
     assert not trained
 
 
 def test_a_search_without_a_point_below_the_reference_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(tuning.metrics, "hypervolume", lambda *given: 0.0)
+    monkeypatch.setattr(tuning.indicators, "hypervolume", lambda *given: 0.0)
     words = ["tune", "vlmop2", "--method", "phn-ls", "--search", "lr=0.01", "--epochs", "1", "--out", "t"]
     assert "reference point" in hyperfront(*words, folder=tmp_path)
 
@@ -381,9 +385,9 @@ def test_what_no_evolution_can_search_is_refused_before_the_first_training(tmp_p
     losses = {"a": lambda o, b: o.square().mean(), "b": lambda o, b: (o - 1).square().mean()}
     net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Linear(3, 1))
     problem = hf.supervised(data, data, data, losses=losses, reference=(9, 9), make_target=lambda: net)
-    plan = Plan("mine", Recipe(epochs=1, batch_size=4), hf.rays(2, m=2))
+    protocol = Protocol("mine", Recipe(epochs=1, batch_size=4), hf.rays(2, m=2))
     with pytest.raises(HyperfrontError, match="without BatchNorm"):
-        compare(problem, ["phn-ls", "nsga3"], plan, seeds=[0], folder=tmp_path / "c", progress=False)
+        compare(problem, ["phn-ls", "nsga3"], protocol, seeds=[0], folder=tmp_path / "c", progress=False)
     assert not (tmp_path / "c").exists()
 
 
@@ -470,24 +474,30 @@ def test_methods_are_timed_by_the_epochs_after_the_first(monkeypatch):
         return begin
 
     monkeypatch.setattr(timing, "fit_stacked", slow(timing.fit_stacked))
-    monkeypatch.setattr(timing, "hypernetwork", slow(timing.hypernetwork))
+    known = methods.METHODS["phn-ls"]
+    monkeypatch.setitem(methods.METHODS, "phn-ls", replace(known, train=slow(known.train)))
     recipe = Recipe(epochs=7, model={"hidden": 8})
-    plan = Plan("quick", recipe, hf.rays(5, 2), tuned={"pmtl": {"epochs": 11}})
+    protocol = Protocol("quick", recipe, hf.rays(5, 2), tuned={"pmtl": {"epochs": 11}})
     problem = toys.vlmop2()
-    assert timing.seconds_together("phn-ls", plan, problem) == timing.seconds_together("ls", plan, problem) == 2.0 * 7
-    assert timing.seconds_apart("pmtl", plan, problem) == 2.0 * 11 * 5
+    assert [timing.seconds_together(name, protocol, problem) for name in ("phn-ls", "ls")] == [2.0 * 7] * 2
+    assert timing.seconds_apart("pmtl", protocol, problem) == 2.0 * 11 * 5
     assert [len(run.model.hypernet.knots) for run in runs[1:]] == [5, 1]
 
+    clock = [0.0]
+
     def expand(expansion, *given):
-        for seconds in (0.5, *[0.02] * (2 * expansion.steps - 1)):  # the first is slower, and does not count
-            time.sleep(seconds)
+        for seconds in (64.0, *[0.25] * (2 * expansion.steps - 1)):  # the first is slower, and does not count
+            clock[0] += seconds
             yield
 
     monkeypatch.setattr(Expansion, "expand", expand)
-    step = (timing.seconds_apart("cpmtl", plan, problem) - 2.0 * 7 * 5) / (plan.expansion.steps * 2 * 5)
-    assert 0.02 < step < 0.1  # of five models, from a few steps of one
-    assert 2.0 * 7 < timing.seconds_together("cpmtl", plan, problem) < 2.0 * 7 * 5
-    assert timing.seconds_apart("phn-ls", plan, problem) is timing.seconds_together("nsga3", plan, problem) is None
+    monkeypatch.setattr(cpmtl, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    expansions = 0.25 * Expansion().steps * 2 * 5  # of five models, from a few steps of one
+    assert timing.seconds_apart("cpmtl", protocol, problem) == 2.0 * 7 * 5 + expansions
+    assert timing.seconds_together("cpmtl", protocol, problem) == 2.0 * 7 + expansions
+    assert (
+        timing.seconds_apart("phn-ls", protocol, problem) is timing.seconds_together("nsga3", protocol, problem) is None
+    )
 
 
 def test_a_method_named_twice_is_run_once_and_how_models_were_trained_is_kept(tmp_path):
@@ -520,8 +530,8 @@ def regression() -> hf.Problem:
 def test_the_table_is_of_the_test_data_of_the_weights_that_validation_chose_over_all_seeds(tmp_path):
     problem, rays = regression(), hf.rays(3, m=2)
     recipe = Recipe(epochs=4, lr=1e-2, batch_size=20, validate_every=2, model={"hidden": 6})
-    plan = Plan("own", recipe, rays)
-    results = compare(problem, ["phn-ls", "ls"], plan, seeds=[0, 1], folder=tmp_path, progress=False)
+    protocol = Protocol("own", recipe, rays)
+    results = compare(problem, ["phn-ls", "ls"], protocol, seeds=[0, 1], folder=tmp_path, progress=False)
     assert [(r.method, r.seed) for r in results] == [("phn-ls", 0), ("phn-ls", 1), ("ls", 0), ("ls", 1)]
     volumes: dict[str, list[float]] = {}
     for result in results:
@@ -544,11 +554,11 @@ def test_the_table_is_of_the_test_data_of_the_weights_that_validation_chose_over
 
 
 def test_an_interrupted_expansion_goes_on_with_the_point_it_was_at(tmp_path, monkeypatch):
-    problem, plan = (
+    problem, protocol = (
         toys.vlmop2(),
-        Plan("best", Recipe(epochs=2, lr=1e-2), hf.rays(4, m=2), expansion=Expansion(steps=2)),
+        Protocol("best", Recipe(epochs=2, lr=1e-2), hf.rays(4, m=2), options={"cpmtl": Expansion(steps=2)}),
     )
-    whole = compare(problem, ["cpmtl"], plan, seeds=[0], folder=tmp_path / "whole", progress=False)
+    whole = compare(problem, ["cpmtl"], protocol, seeds=[0], folder=tmp_path / "whole", progress=False)
     real, tangents = Expansion.tangent, []
 
     def tangent(expansion, curvature, theta, objective):
@@ -559,10 +569,10 @@ def test_an_interrupted_expansion_goes_on_with_the_point_it_was_at(tmp_path, mon
 
     monkeypatch.setattr(Expansion, "tangent", tangent)
     with pytest.raises(KeyboardInterrupt):
-        compare(problem, ["cpmtl"], plan, seeds=[0], folder=tmp_path / "cut", progress=False)
-    again = compare(problem, ["cpmtl"], plan, seeds=[0], folder=tmp_path / "cut", progress=False)
+        compare(problem, ["cpmtl"], protocol, seeds=[0], folder=tmp_path / "cut", progress=False)
+    again = compare(problem, ["cpmtl"], protocol, seeds=[0], folder=tmp_path / "cut", progress=False)
     assert again[0].fronts == whole[0].fronts and len(tangents) == 4 * 2 * 2 + 1  # the seventh twice
-    longer = replace(plan, expansion=Expansion(steps=3))
+    longer = replace(protocol, options={"cpmtl": Expansion(steps=3)})
     (tmp_path / "cut" / "results" / "cpmtl-0.json").unlink()
     (other,) = compare(problem, ["cpmtl"], longer, seeds=[0], folder=tmp_path / "cut", progress=False)
     assert len(tangents) == 17 + 4 * 2 * 3 and len(other.fronts["test"]["losses"]) == 4 * (1 + 2 * 3)
@@ -570,11 +580,11 @@ def test_an_interrupted_expansion_goes_on_with_the_point_it_was_at(tmp_path, mon
 
 def test_results_of_another_comparison_are_refused_with_what_differs(tmp_path):
     problem, recipe = toys.vlmop2(), Recipe(epochs=1, lr=1e-2)
-    plan = Plan("best", recipe, hf.rays(2, m=2))
-    (result,) = compare(problem, ["ls"], plan, seeds=[0], folder=tmp_path, progress=False)
+    protocol = Protocol("best", recipe, hf.rays(2, m=2))
+    (result,) = compare(problem, ["ls"], protocol, seeds=[0], folder=tmp_path, progress=False)
     assert json.loads((tmp_path / "results" / "ls-0.json").read_text())["fronts"] == asdict(result)["fronts"]
     with pytest.raises(CheckpointError, match="rays"):
-        compare(problem, ["ls"], Plan("best", recipe, hf.rays(3, m=2)), seeds=[0], folder=tmp_path, progress=False)
+        compare(problem, ["ls"], Protocol("best", recipe, hf.rays(3, m=2)), seeds=[0], folder=tmp_path, progress=False)
 
 
 def test_a_range_is_one_of_whole_numbers_if_both_its_ends_are():
@@ -593,13 +603,13 @@ def test_no_hypernetwork_is_pruned_in_the_first_third_of_its_epochs(monkeypatch,
     seen, known = [], optuna.pruners.MedianPruner
     monkeypatch.setattr(optuna.pruners, "MedianPruner", lambda *given: seen.append(given) or known(*given))
     problem = replace(toys.fonseca(variables=3), sources=dict.fromkeys(("train", "val", "test"), NoData(1)))
-    plan = Plan("quick", Recipe(epochs=9, lr=1e-2), hf.rays(3, 2))
-    tune(problem, "phn-ls", plan, space={"lr": [1e-2]}, storage=f"sqlite:///{tmp_path}/trials.db")
+    protocol = Protocol("quick", Recipe(epochs=9, lr=1e-2), hf.rays(3, 2))
+    tune(problem, "phn-ls", protocol, space={"lr": [1e-2]}, storage=f"sqlite:///{tmp_path}/trials.db")
     assert seen == [(STARTUP, 4)]  # epochs 1 to 3 are below it
 
 
 def test_the_distance_is_that_of_the_farthest_point_of_any_seed():
-    known = Result.load(Path(__file__).parents[1] / "results/full/studies/fonseca-5/results/epo-0.json")
+    known = Result.load(Path(__file__).parents[1] / "reproduction/results/full/studies/fonseca-5/results/epo-0.json")
     near, far = (
         replace(known, seed=seed, fronts={"test": known.fronts["test"] | {"losses": [[0.1, 1.0], [last, 1.0]]}})
         for seed, last in enumerate((0.2, 0.4))
@@ -613,18 +623,18 @@ def test_the_distance_is_that_of_the_farthest_point_of_any_seed():
 
 
 def test_results_of_another_problem_of_the_same_name_are_refused(tmp_path):
-    plan = Plan("best", Recipe(epochs=1, lr=1e-2, batch_size=16), hf.rays(2, m=2))
+    protocol = Protocol("best", Recipe(epochs=1, lr=1e-2, batch_size=16), hf.rays(2, m=2))
     for made, same, other in (
         (lambda v: build("fonseca", variables=v), 2, 3),
         (own, 1.0, 2.0),
         (lambda width: own(width=width), 4, 5),
     ):
         folder = tmp_path / str(other)
-        (first,) = compare(made(same), ["ls"], plan, seeds=[0], folder=folder, progress=False)
-        (again,) = compare(made(same), ["ls"], plan, seeds=[0], folder=folder, progress=False)
+        (first,) = compare(made(same), ["ls"], protocol, seeds=[0], folder=folder, progress=False)
+        (again,) = compare(made(same), ["ls"], protocol, seeds=[0], folder=folder, progress=False)
         assert again.fronts == first.fronts
         with pytest.raises(CheckpointError, match="with other settings"):
-            compare(made(other), ["ls"], plan, seeds=[0], folder=folder, progress=False)
+            compare(made(other), ["ls"], protocol, seeds=[0], folder=folder, progress=False)
 
 
 def own(scale: float = 1.0, *, width: int = 4, **splits) -> hf.Problem:
@@ -654,17 +664,17 @@ def own(scale: float = 1.0, *, width: int = 4, **splits) -> hf.Problem:
     ],
 )
 def test_what_cannot_be_compared_is_said_before_the_first_method(problem, changes, message, tmp_path):
-    plan = replace(Plan("best", Recipe(epochs=1, batch_size=16), hf.rays(2, m=2)), **changes)
+    protocol = replace(Protocol("best", Recipe(epochs=1, batch_size=16), hf.rays(2, m=2)), **changes)
     with pytest.raises(hf.HyperfrontError, match=message):
-        compare(problem, ["nsga3", "pmtl"], plan, seeds=[0], folder=tmp_path / "never", progress=False)
+        compare(problem, ["nsga3", "pmtl"], protocol, seeds=[0], folder=tmp_path / "never", progress=False)
     assert not (tmp_path / "never").exists()
 
 
 def test_methods_and_seeds_are_lists_and_a_target_is_made_by_a_function(tmp_path):
-    plan = Plan("best", Recipe(epochs=1, batch_size=16), hf.rays(2, m=2))
-    for methods, seeds in (("epo", [0]), (["epo"], 3)):
+    protocol = Protocol("best", Recipe(epochs=1, batch_size=16), hf.rays(2, m=2))
+    for names, seeds in (("epo", [0]), (["epo"], 3)):
         with pytest.raises(hf.HyperfrontError, match="methods and seeds are lists"):
-            compare(own(), methods, plan, seeds=seeds, folder=tmp_path)
+            compare(own(), names, protocol, seeds=seeds, folder=tmp_path)
     with pytest.raises(hf.HyperfrontError, match="a function without arguments"):
         hf.supervised((torch.ones(2, 1),), losses={"a": torch.mean, "b": torch.mean}, make_target=torch.nn.Linear(1, 1))
 
@@ -672,14 +682,14 @@ def test_methods_and_seeds_are_lists_and_a_target_is_made_by_a_function(tmp_path
 def test_a_damaged_result_says_what_to_do(tmp_path):
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "ls-0.json").write_text('{"format": ')
-    plan = Plan("best", Recipe(epochs=1, batch_size=16), hf.rays(2, m=2))
+    protocol = Protocol("best", Recipe(epochs=1, batch_size=16), hf.rays(2, m=2))
     with pytest.raises(CheckpointError, match="remove the file"):
-        compare(own(), ["ls"], plan, seeds=[0], folder=tmp_path)
+        compare(own(), ["ls"], protocol, seeds=[0], folder=tmp_path)
 
 
 def test_rays_may_be_a_list(tmp_path):
-    plan = Plan("best", Recipe(epochs=1, batch_size=16), [[0.5, 0.5], [0.2, 0.8]])
-    (result,) = compare(own(), ["ls"], plan, seeds=[0], folder=tmp_path, progress=False)
+    protocol = Protocol("best", Recipe(epochs=1, batch_size=16), [[0.5, 0.5], [0.2, 0.8]])
+    (result,) = compare(own(), ["ls"], protocol, seeds=[0], folder=tmp_path, progress=False)
     assert len(result.fronts["test"]["losses"]) == 2
 
 
@@ -690,7 +700,7 @@ def test_pmtl_needs_several_rays(tmp_path):
 
 def test_what_is_left_out_of_the_table_is_said(tmp_path):
     words = ["compare", "vlmop2", "--seeds", "1", "--epochs", "1", "--out", "here", "--methods"]
-    hyperfront(*words, "ls,nsga3", "--budget", "generations=2", "population=8", folder=tmp_path)
+    hyperfront(*words, "ls,nsga3", "--options", "nsga3.generations=2", "nsga3.population=8", folder=tmp_path)
     text = hyperfront(*words, "ls", folder=tmp_path)
     assert "nsga3 (seed 0)" in text and "nsga3" not in rows(text)
 
@@ -714,7 +724,7 @@ def test_a_search_with_a_value_that_cannot_be_tries_none(search, message, tmp_pa
 
 
 def test_a_study_without_trials_takes_other_settings(tmp_path):
-    plan = Plan("best", Recipe(epochs=1, lr=1e-2), hf.rays(2, m=2))
+    protocol = Protocol("best", Recipe(epochs=1, lr=1e-2), hf.rays(2, m=2))
     storage = f"sqlite:///{tmp_path / 'trials.db'}"
 
     class Stop(hf.Callback):
@@ -723,11 +733,11 @@ def test_a_study_without_trials_takes_other_settings(tmp_path):
 
     searching = {"space": {"lr": [1e-2]}, "storage": storage}
     with pytest.raises(KeyboardInterrupt):
-        tune(toys.vlmop2(), "ls", plan, **searching, callbacks=[Stop()])
-    longer = replace(plan, recipe=Recipe(epochs=2, lr=1e-2))
+        tune(toys.vlmop2(), "ls", protocol, **searching, callbacks=[Stop()])
+    longer = replace(protocol, recipe=Recipe(epochs=2, lr=1e-2))
     assert tune(toys.vlmop2(), "ls", longer, **searching).trials["complete"] == 1
     with pytest.raises(CheckpointError, match="trials with other settings"):
-        tune(toys.vlmop2(), "ls", plan, **searching)
+        tune(toys.vlmop2(), "ls", protocol, **searching)
 
 
 def test_several_processes_share_the_work_and_end_with_what_one_would(tmp_path):
@@ -746,16 +756,16 @@ def test_several_processes_share_the_work_and_end_with_what_one_would(tmp_path):
 
 
 def test_what_another_process_wrote_meanwhile_must_be_of_the_same_comparison(tmp_path):
-    plan = Plan("best", Recipe(epochs=1, lr=1e-2), hf.rays(2, m=2))
+    protocol = Protocol("best", Recipe(epochs=1, lr=1e-2), hf.rays(2, m=2))
     problem, files = toys.vlmop2(), tmp_path / "results"
 
     def beside(method, seed, found):
         if method == "epo":  # while this one is at work, another finishes the next
-            longer = replace(plan, recipe=Recipe(epochs=2, lr=1e-2))
+            longer = replace(protocol, recipe=Recipe(epochs=2, lr=1e-2))
             compare(problem, ["ls"], longer, seeds=[0], folder=tmp_path, runs=tmp_path / "others", progress=False)
 
     with pytest.raises(CheckpointError, match="with other settings"):
-        compare(problem, ["epo", "ls"], plan, seeds=[0], folder=tmp_path, progress=False, notify=beside)
+        compare(problem, ["epo", "ls"], protocol, seeds=[0], folder=tmp_path, progress=False, notify=beside)
     assert {file.name for file in files.iterdir()} == {"epo-0.json", "ls-0.json"}
 
 
@@ -782,8 +792,8 @@ def test_data_of_any_kind_have_a_checksum(data):
 
 
 def test_options_of_a_hypernetwork_are_tried_together_with_the_others():
-    plan = Plan("best", Recipe(epochs=1), hf.rays(2, m=2))
+    protocol = Protocol("best", Recipe(epochs=1), hf.rays(2, m=2))
     space = {"hypernet": ["chunked"], "chunk": [1, 2]}
-    assert check_search(toys.vlmop2(), "phn-ls", plan, space=space, trials=None, seed=0) == 2
+    assert check_search(toys.vlmop2(), "phn-ls", protocol, space=space, trials=None, seed=0) == 2
     with pytest.raises(hf.HyperfrontError, match="does not take"):
-        check_search(toys.vlmop2(), "phn-ls", plan, space={"chunk": [2]}, trials=None, seed=0)
+        check_search(toys.vlmop2(), "phn-ls", protocol, space={"chunk": [2]}, trials=None, seed=0)

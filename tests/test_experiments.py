@@ -109,7 +109,7 @@ def test_one_damaged_file_hides_no_other_and_is_named(text, tmp_path):
     result(0, ON_RAYS).save(tmp_path / "r.json")
     (tmp_path / "other.json").write_text("{}")  # of something else
     (tmp_path / "bad.json").write_text(text)
-    with pytest.warns(UserWarning, match=r"passed over.*bad\.json") as warned:
+    with pytest.warns(UserWarning, match=r"skipped.*bad\.json") as warned:
         (found,) = load_folder(tmp_path)
     assert found.seed == 0 and len(warned) == 1
 

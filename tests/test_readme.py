@@ -82,7 +82,7 @@ def test_the_commands_run_in_order_and_the_demo_reaches_the_true_front(tmp_path)
 
 SHORTER = {
     "train": [],
-    "compare": ["--epochs", "1", "--expansion", "steps=1", "iterations=2", "rows=64"],
+    "compare": ["--epochs", "1", "--options", "cpmtl.steps=1", "cpmtl.iterations=2", "cpmtl.rows=64"],
     "tune": ["--epochs", "1", "--trials", "1"],
 }
 

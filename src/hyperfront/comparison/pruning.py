@@ -1,7 +1,7 @@
-"""When a trial of a study is given up, at a validation: callbacks of its training run.
+"""Callbacks that prune bad trials of a study at a validation.
 
-A hypernetwork whose hypervolume is below the median of the others' there, and a single model whose losses are dominated
-by those of most others there. Earlier than that one cannot tell, and a dominated configuration is dropped in the end.
+A hypernetwork is pruned if its hypervolume is below the median of the earlier trials at that epoch, a single model if
+the losses of most earlier trials dominate its losses there.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from hyperfront.errors import HyperfrontError
 from hyperfront.training import Callback
 
 STARTUP, WARMUP = 4, 1 / 3
-"""Nothing is pruned before so many trials have ended, or in the first so large a part of a trial."""
+"""No trial is pruned before ``STARTUP`` trials have ended, or in the first ``WARMUP`` of its epochs."""
 
 
 class BelowMedian(Callback):
-    """Prunes a trial whose hypervolume at a validation is below the median of the earlier ones'."""
+    """Prunes a trial whose hypervolume at a validation is below the median of the earlier trials."""
 
     def __init__(self, trial: Any):
         self.trial = trial
@@ -32,7 +32,7 @@ class BelowMedian(Callback):
 
 
 class Dominated(Callback):
-    """Prunes a trial whose losses at a validation are dominated by those of most trials that came to their end."""
+    """Prunes a trial whose losses at a validation are dominated by those of most completed trials."""
 
     def __init__(self, trial: Any, warmup: int):
         self.trial, self.warmup = trial, warmup

@@ -1,4 +1,4 @@
-"""What one training run reached, in a file small enough to keep: rays, losses, scores, settings, environment, time."""
+"""The result of one training run, in a small file: rays, losses, scores, settings, environment and times."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ import torch
 from torch import Tensor
 
 from hyperfront import indicators
+from hyperfront.comparison import formats
 from hyperfront.comparison.baselines import ideal_volume
+from hyperfront.comparison.method import Method, name_of
+from hyperfront.comparison.methods import stored_method
 from hyperfront.errors import CheckpointError
 from hyperfront.front import Front, evaluate
 from hyperfront.preferences import convert
@@ -21,11 +24,7 @@ from hyperfront.problem import Problem
 from hyperfront.problem.recipe import Recipe
 from hyperfront.storage import files
 from hyperfront.storage.provenance import describe, environment
-from hyperfront.storage.schemas import respell, upgrade
 from hyperfront.training.runs import Run
-
-FORMAT = "hyperfront-result"
-STEPS = (respell,)
 
 
 @dataclass(frozen=True)
@@ -39,28 +38,34 @@ class Result:
     settings: Mapping[str, Any]
     """The recipe that was used, with whatever replaced its own settings, and what the method has of its own."""
     parameters: int
-    """Of the hypernetwork and of what is trained beside it, or of all models together."""
+    """The number of trained parameters, of all models together."""
     seconds: Mapping[str, float]
-    """As spent, whatever ran beside it. ``training``: the steps alone; ``total``: validation, checkpoints and
-    preparation as well. :mod:`hyperfront.comparison.timing` measures methods under the same conditions."""
+    """Wall-clock times, which depend on what else the machine did. ``training``: the steps alone; ``total``: also
+    validation, checkpoints and preparation. :mod:`hyperfront.comparison.timing` measures methods under equal
+    conditions."""
     objectives: tuple[str, ...]
     reference: tuple[float, ...]
     convention: str
     rays: list[list[float]]
-    """What the points were asked for; none where a method has no map from rays to points."""
+    """The rays of the points; empty for a method that has no map from rays to points."""
     fronts: Mapping[str, Mapping[str, Any]]
     """For ``val`` and ``test``: ``hypervolume``, ``uniformity`` (natural log), ``nondominated``, losses and scores.
     Without rays there is no uniformity, and the hypervolume of single tasks is that of their ideal point."""
     status: Mapping[str, int]
-    """How many rays of the training were solved how."""
+    """The number of rays in the training by how the solver solved them."""
     environment: Mapping[str, Any]
     family: str = "phn"
-    """``phn``, ``per-ray``, ``cpmtl``, ``evolutionary`` or ``single``."""
+    """The kind of method: ``phn``, ``per-ray``, ``cpmtl``, ``evolutionary``, ``single``, or that of your baseline."""
 
     @property
     def method(self) -> str:
-        """The name that ``hyperfront compare`` has for it."""
-        return f"phn-{self.solver}" if self.family == "phn" else self.solver
+        """The name of the method, as ``hyperfront compare`` takes it."""
+        return name_of(self.family, self.solver)
+
+    @property
+    def kind(self) -> Method:
+        """The record of the method."""
+        return stored_method(self.method, self.family)
 
     def losses(self) -> Tensor:
         """The losses on the test data, ``[R, m]`` in float64."""
@@ -72,47 +77,41 @@ class Result:
         return different(self.fronts["test"])
 
     def inverse_rays(self) -> Tensor:
-        """The rays in the convention ``inverse``, whatever its own is."""
+        """The rays in the convention ``inverse``."""
         rays = torch.tensor(self.rays, dtype=torch.float64)
         return convert(rays, "direction", "inverse") if self.convention == "direction" else rays
 
     def save(self, path: Path) -> None:
-        document = {"format": FORMAT, "schema": len(STEPS) + 1, **asdict(self)}
-        files.write_bytes(path, json.dumps(document, sort_keys=True).encode())
+        files.write_bytes(path, json.dumps(formats.stamped(formats.RESULT, asdict(self)), sort_keys=True).encode())
 
     @classmethod
     def load(cls, path: Path) -> Result:
-        fix = "remove the file: what it is of is then run again"
+        fix = "remove the file: the run is then repeated"
         try:
-            document = files.read_json(path)
-        except CheckpointError as error:
-            raise CheckpointError(error.what, got=error.got, expected=error.expected, fix=fix) from None
-        try:
-            if document.pop("format") != FORMAT:
-                raise KeyError("format")
-            document = upgrade(document, STEPS, path)
-            del document["schema"]
+            document = formats.read(formats.RESULT, path, settings="settings")
             if not all(isinstance(document["fronts"][split]["losses"], list) for split in ("val", "test")):
                 raise TypeError("losses")
             return cls(**document)
+        except CheckpointError as error:
+            raise CheckpointError(error.what, got=error.got, expected=error.expected, fix=error.fix or fix) from None
         except (AttributeError, KeyError, TypeError) as error:
             raise CheckpointError("the file holds no result of a run", got=f"{path}: {error!r}", fix=fix) from None
 
 
 def load_folder(folder: Path, *, without: str | None = None) -> list[Result]:
-    """All results in a folder, at any depth but below folders called ``without``; other JSON files are passed over,
+    """All results in a folder, at any depth but below folders called ``without``. Other JSON files are skipped, and
     damaged ones with a warning."""
     files = (file for file in sorted(folder.rglob("*.json")) if without not in file.relative_to(folder).parts)
-    return [*loaded(file for file in files if FORMAT.encode() in file.read_bytes())]
+    return [*loaded(file for file in files if formats.RESULT.encode() in file.read_bytes())]
 
 
 def loaded(files: Iterable[Path]) -> Iterator[Result]:
-    """The results in files, for something to look at: one that is damaged is no reason not to show the others."""
+    """The results in files; a damaged file is skipped with a warning."""
     for file in files:
         try:
             yield Result.load(file)
         except CheckpointError as error:
-            warnings.warn(f"passed over: {error.what} ({error.got})", stacklevel=2)
+            warnings.warn(f"skipped: {error.what} ({error.got})", stacklevel=2)
 
 
 def measure(
@@ -120,15 +119,14 @@ def measure(
     problem: Problem,
     *,
     preset: str,
-    solver: str,
+    method: Method,
     seed: int,
     settings: Recipe | Mapping[str, Any],
     seconds: float | Mapping[str, float],
-    family: str = "phn",
 ) -> Result:
-    """The result of ``run``; this is where the test set is looked at, once.
+    """The result of ``run``. Only here the test set is evaluated, once.
 
-    ``seconds`` is the time in all, or that and others by name.
+    ``seconds`` is the total time, or a mapping that names it and the times of parts.
     """
     if run.front is None:
         raise CheckpointError("the run has no validation front, so nothing was selected on it")
@@ -139,11 +137,11 @@ def measure(
     }
     times = {"training": sum(record["seconds"] for record in run.history)}
     times |= seconds if isinstance(seconds, Mapping) else {"total": seconds}
-    summary = {"cpmtl": _without_rays, "single": _ideal}.get(family, _summary)
+    summary = {"front": _summary, "points": _without_rays, "ideal": _ideal}[method.gives]
     return Result(
         problem=problem.name,
         preset=preset,
-        solver=solver,
+        solver=method.solver_or_name,
         seed=seed,
         settings=settings,
         parameters=sum(p.numel() for p in run.model.parameters() if p.requires_grad),
@@ -151,11 +149,11 @@ def measure(
         objectives=problem.objectives,
         reference=problem.reference or (),
         convention=run.front.convention,
-        rays=[] if family == "cpmtl" else [rounded(ray) for ray in run.front.rays.tolist()],
+        rays=[] if method.gives == "points" else [rounded(ray) for ray in run.front.rays.tolist()],
         fronts={name: summary(front) for name, front in fronts.items()},
         status=run.status,
         environment=environment(run.model.device),
-        family=family,
+        family=method.family,
     )
 
 
@@ -183,5 +181,5 @@ def different(front: Mapping[str, Any]) -> int:
 
 
 def rounded(values: list[float]) -> list[float]:
-    """To six digits: the file should stay small."""
+    """The values to six digits, so that files stay small."""
     return [float(f"{value:.6g}") for value in values]

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from hyperfront import indicators
-from hyperfront.comparison.baselines import Budget, Expansion
+from hyperfront.comparison.method import Method
 from hyperfront.comparison.result import Result
 from hyperfront.preferences import rays as laid_out
 from hyperfront.problem.recipe import Recipe
@@ -27,23 +27,23 @@ COLUMNS = (
     "best scores", "seconds",
 )  # fmt: skip
 TRAINING = {"relu", "shift", "target", "augment", "inputs", "data_dir"}
-"""Arguments of problems that leave the test losses comparable; all others make other data or losses."""
+"""Arguments of problems that leave the test losses comparable; all other arguments change the data or the losses."""
 
 
 class Kind(NamedTuple):
-    """What the results of a row have in common."""
+    """The properties that the results of a row share."""
 
     problem: str
     data: str
     preset: str
-    """With whatever is different."""
+    """The preset, with the settings that differ from it."""
     method: str
     rays: str
 
 
 def summarize(results: Iterable[Result]) -> list[tuple[str, ...]]:
-    """Rows for :data:`COLUMNS`, on the test data. The spread is the standard deviation over seeds; a dash is for what a
-    method does not have.
+    """Rows for :data:`COLUMNS`, on the test data. The spread is the standard deviation over seeds; a dash marks a
+    quantity that a method does not have.
 
     "Of attainable" compares the uniformity at each ray with the best that a non-dominated point of any of the results
     reaches there (:func:`hyperfront.indicators.controllability`), averaged over rays.
@@ -53,7 +53,7 @@ def summarize(results: Iterable[Result]) -> list[tuple[str, ...]]:
         place = _kind(result), result.seed
         if place in known and known[place].fronts["test"]["losses"] != result.fronts["test"]["losses"]:
             what = f"{result.problem}, {place[0].preset}, {result.method}, seed {result.seed}"
-            warnings.warn(f"two results with the same settings, of which the first counts: {what}", stacklevel=2)
+            warnings.warn(f"two results have the same settings, and only the first counts: {what}", stacklevel=2)
         known.setdefault(place, result)
     ordered = sorted(known.items(), key=lambda item: item[0])
     pools = {
@@ -67,12 +67,12 @@ def summarize(results: Iterable[Result]) -> list[tuple[str, ...]]:
 
 
 def _best(pool: Tensor) -> Tensor:
-    """Its non-dominated points: all that counts of it, found once for all rows."""
+    """The non-dominated points of a pool, found once for all rows."""
     return pool[indicators.nondominated(pool)]
 
 
 def without_scores(rows: Iterable[Sequence[str]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Columns and rows but for the best scores, which are too wide for a terminal or a page."""
+    """Columns and rows without the best scores, which are too wide for a terminal or a page."""
     kept = [index for index, name in enumerate(COLUMNS) if name != "best scores"]
     columns, *shown = (tuple(row[index] for index in kept) for row in (COLUMNS, *rows))
     return columns, shown
@@ -87,13 +87,18 @@ def _kind(result: Result) -> Kind:
     words = [str(value) for value in arguments.values() if isinstance(value, str)]
     others = [f"{name}={value}" for name, value in arguments.items() if value != usual.get(name)]
     data = ", ".join([*words, *(text for text in others if text.split("=", 1)[1] not in words)])
-    single = result.family == "single"  # one point, where no model is
-    method, rays = ("single (ideal)", "-") if single else (result.method, _rays(result))
-    return Kind(result.problem, data or "-", _preset(result), method, rays)
+    rays = "-" if result.kind.gives == "ideal" else _rays(result)
+    return Kind(result.problem, data or "-", _preset(result), shown_name(result), rays)
+
+
+def shown_name(result: Result) -> str:
+    """The name of the method in tables."""
+    return f"{result.method} (ideal)" if result.kind.gives == "ideal" else result.method
 
 
 def _rays(result: Result) -> str:
-    """How many, and a mark of which, where they are not the usual ones; of the models that CPMTL begins with."""
+    """The number of rays, with a checksum where they are not evenly laid out; for a set of points, the number of
+    models that it was made from."""
     count = len(result.rays)
     if not count:
         return f"from {len(result.settings['rays'])}" if "rays" in result.settings else "-"
@@ -105,25 +110,24 @@ def _rays(result: Result) -> str:
 
 
 def _preset(result: Result) -> str:
-    """The preset, and the settings that are not its own."""
+    """The preset, and the settings that differ from it."""
     entry = problems().get(result.problem)
     own = entry.presets.get(result.preset) if entry else Recipe()
-    if own is None:  # a file of another version
+    if own is None:  # another version wrote the file
         return result.preset
-    own = own if result.family == "phn" else own.for_separate_models()
-    usual = {"budget": asdict(Budget()), "expansion": asdict(Expansion())}
-    known = _flat(describe(asdict(own) | {part: usual[part] for part in usual.keys() & result.settings.keys()}))
-    found = _flat(result.settings)
-    found = found if result.family == "phn" else found | {"align": known["align"]}  # which nothing else has
+    kind = result.kind
+    options = {kind.options.__name__.lower(): asdict(kind.options())} if kind.options else {}
+    known, found = _flat(describe(asdict(kind.recipe(own)) | options), kind), _flat(result.settings, kind)
+    found = found if kind.hypernetwork else found | {"align": known["align"]}  # only hypernetworks align their rays
     changed = [f"{key}={found[key]}" for key in sorted(found) if found[key] != known.get(key)]
     return ", ".join([result.preset, *changed])
 
 
-def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by name, with those of the hypernetwork, the problem and the method among them; no rays, and nothing of
-    the data, which have columns of their own."""
+def _flat(settings: Mapping[str, Any], kind: Method) -> dict[str, Any]:
+    """Settings by name, those of the hypernetwork, the problem and the method included; rays and data are left out,
+    since they have their own columns."""
     flat = {key: value for key, value in settings.items() if key not in ("rays", "separate", "evaluation_rays")}
-    for part in ("model", "solver", "budget", "expansion"):
+    for part in ("model", "solver", *([kind.options.__name__.lower()] if kind.options else [])):
         flat |= flat.pop(part, {})
     arguments = flat.pop("arguments", {})
     return flat | {name: value for name, value in arguments.items() if name in TRAINING}
@@ -145,8 +149,8 @@ def _row(kind: Kind, group: Sequence[Result], pool: Tensor) -> tuple[str, ...]:
 
 
 def _nondominated(result: Result) -> float | None:
-    """Of one model per objective, no point is that of a front."""
-    return None if result.family == "single" else indicators.nondominated_share(result.losses())
+    """None for one model per objective: those have no front."""
+    return None if result.kind.gives == "ideal" else indicators.nondominated_share(result.losses())
 
 
 def _extreme(name: str, values: Sequence[float]) -> float:

@@ -56,6 +56,7 @@ def _run(given: list[str]) -> None:
     from hyperfront.apps.cli.evaluate import evaluate
     from hyperfront.apps.cli.explore import explore
     from hyperfront.apps.cli.export import export
+    from hyperfront.apps.cli.problems import problems
     from hyperfront.apps.cli.results import results
     from hyperfront.apps.cli.serve import serve
     from hyperfront.apps.cli.train import train
@@ -63,6 +64,7 @@ def _run(given: list[str]) -> None:
 
     functions = {
         "demo": demo,
+        "problems": problems,
         "train": train,
         "evaluate": evaluate,
         "compare": compare,

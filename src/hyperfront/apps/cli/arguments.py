@@ -1,4 +1,4 @@
-"""Words of the command line: the options that several commands have, and their values."""
+"""The options that several commands have, and how their values are read."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Arguments = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE ...", h
 Folder = Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")]
 Number = Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(from the preset)")]
 RAYS = 5
-"""Of a comparison or a search, unless said."""
+"""The default number of rays of a comparison or a search."""
 
-# A trained run, and the user's own code where it is of no built-in problem.
+# A trained run, and the user's own code if the run was trained on the user's own problem.
 TrainedRun = Annotated[Path, tyro.conf.arg(metavar="RUN", help="Run folder or checkpoint file.")]
 Which = Annotated[
     Literal["best", "last"] | None,
     tyro.conf.arg(
         metavar="{best,last}",
-        help="The checkpoint: by default the best, or the last where nothing was selected.",
+        help="The checkpoint to use; by default the best, or the last if there is no best.",
         help_behavior_hint="",
     ),
 ]
@@ -32,7 +32,7 @@ Target = Annotated[
     str | None,
     tyro.conf.arg(
         metavar="NAME",
-        help='"package.module:factory" of a module of your own; built-in problems need none.',
+        help='Your own module as "package.module:factory"; built-in problems need none.',
         help_behavior_hint="",
     ),
 ]
@@ -40,17 +40,18 @@ OwnProblem = Annotated[
     str | None,
     tyro.conf.arg(
         metavar="NAME",
-        help='"package.module:factory" of a problem of your own; built-in problems need none.',
+        help='Your own problem as "package.module:factory"; built-in problems need none.',
         help_behavior_hint="",
     ),
 ]
 
 # A built-in problem.
+BuiltIn = Annotated[str, tyro.conf.arg(metavar="PROBLEM", help="A built-in problem; `hyperfront problems` lists them.")]
 DataFolder = Annotated[
     Path | None,
     tyro.conf.arg(
         metavar="FOLDER",
-        help="Folder with the data; by default HYPERFRONT_DATA, else they are fetched into a cache.",
+        help="Folder with the data; by default HYPERFRONT_DATA, or a cache that they are downloaded to.",
         help_behavior_hint="",
     ),
 ]
@@ -58,17 +59,16 @@ Preset = Annotated[
     str | None,
     tyro.conf.arg(
         metavar="NAME",
-        help="Where other settings come from: quick, smoke, paper or best; for the Multi-MNIST sets also resnet18-1m, "
-        "-2m, -5m and -11m. Problems without data have one preset.",
-        help_behavior_hint="(the first of them)",
+        help="Preset that all other settings come from; `hyperfront problems` lists those of each problem.",
+        help_behavior_hint="(default: the first)",
     ),
 ]
-Tf32 = Annotated[bool, tyro.conf.arg(help="Let a GPU round the factors of products to TF32, which is faster.")]
+Tf32 = Annotated[bool, tyro.conf.arg(help="Let a GPU round the factors of matrix products to TF32, which is faster.")]
 Device = Annotated[
-    str, tyro.conf.arg(metavar="NAME", help="cpu, cuda, or auto: a GPU for problems with data, if there is one.")
+    str, tyro.conf.arg(metavar="NAME", help="cpu, cuda, or auto: a GPU, if there is one, for problems with data.")
 ]
 Engine = Annotated[
-    str, tyro.conf.arg(metavar="NAME", help="How steps are run: eager, compiled, graph (a CUDA graph), or auto.")
+    str, tyro.conf.arg(metavar="NAME", help="How steps run: eager, compiled, graph (a CUDA graph), or auto.")
 ]
 
 
@@ -84,7 +84,7 @@ def parse(arguments: tuple[str, ...]) -> dict[str, Any]:
 
 
 def value(text: str) -> bool | int | float | str:
-    """What the text is, if it is a truth value or a number; else the text."""
+    """The truth value or number that the text states, else the text itself."""
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     for kind in (int, float):
@@ -96,20 +96,20 @@ def value(text: str) -> bool | int | float | str:
 
 
 def check_port(port: int) -> int:
-    """The port, or an error."""
+    """The port, or an error if there is no such port."""
     if not 0 <= port < 2**16:
-        raise HyperfrontError("no such port", got=port, expected="0 (any that is free) to 65535")
+        raise HyperfrontError("no such port", got=port, expected="0 (any free port) to 65535")
     return port
 
 
-def usual_folder(command: str, problem: str, preset: str, unusual: Mapping[str, bool]) -> Path:
-    """Where a command writes unless said: its name has what is ``unusual`` about the settings, so that others have a
-    folder of their own.
+def default_folder(command: str, problem: str, preset: str, changes: Mapping[str, bool]) -> Path:
+    """The default folder of a command; ``changes`` that apply are part of its name, so that other settings have another
+    folder.
 
-    >>> str(usual_folder("tune", "adult", "quick", {"5-epochs": True, "seed-0": False}))
+    >>> str(default_folder("tune", "adult", "quick", {"5-epochs": True, "seed-0": False}))
     'runs/tune-adult-quick-5-epochs'
     """
-    return Path("runs") / "-".join([command, problem, preset, *(word for word, given in unusual.items() if given)])
+    return Path("runs") / "-".join([command, problem, preset, *(word for word, applies in changes.items() if applies)])
 
 
 def choose_device(name: str, problem: Problem) -> torch.device:
@@ -127,5 +127,5 @@ def choose_device(name: str, problem: Problem) -> torch.device:
 
 
 def set_tf32(wanted: bool) -> None:
-    """Whether a GPU may round the factors of matrix products, which results say of themselves."""
+    """Say whether a GPU may round the factors of matrix products; results record it."""
     torch.set_float32_matmul_precision("high" if wanted else "highest")

@@ -1,4 +1,4 @@
-"""What the commands print and write: a table of the front, its quality, pictures."""
+"""The output of commands: tables, the quality of a front, pictures, lists of files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def show_table(
 ) -> None:
     """Print a table whose first ``left`` columns hold words and whose first ``dim`` columns matter less.
 
-    On a terminal that is too narrow it comes in parts, each with the columns ``keys``; no number is ever cut off.
+    On a narrow terminal it is printed in parts, each with the columns ``keys``; no number is ever cut off.
     """
     rows = [*rows]
     widths = [2 + max(Text.from_markup(cell).cell_len for cell in cells) for cells in zip(columns, *rows)]
@@ -47,8 +47,8 @@ def show_table(
 
 
 def in_parts(widths: Sequence[int], room: int, keys: Sequence[int]) -> list[list[int]]:
-    """Columns of these widths in as few parts as have room, each with the columns ``keys``, if half of it is enough for
-    those.
+    """Divide columns of these widths into few parts that fit into ``room``. Each part has the columns ``keys``, if
+    half of the room is enough for those.
 
     >>> in_parts([4, 3, 3, 3, 5], 10, [0]), in_parts([4, 3, 3], 10, [0]), in_parts([4, 2, 1, 30], 10, [0, 2])
     ([[0, 1, 2], [0, 3], [0, 4]], [[0, 1, 2]], [[0, 1, 2], [0, 2, 3]])
@@ -65,7 +65,8 @@ def in_parts(widths: Sequence[int], room: int, keys: Sequence[int]) -> list[list
 
 
 def counted(number: int, word: str) -> str:
-    """
+    """A number of things in words.
+
     >>> counted(1, "ray"), counted(3, "ray")
     ('1 ray', '3 rays')
     """
@@ -73,7 +74,7 @@ def counted(number: int, word: str) -> str:
 
 
 def show_front(front: Front, problem: Problem) -> None:
-    """One row for each ray: ray, losses, scores, distance to the true front and to the ray; then the summary."""
+    """Print a row for each ray (ray, losses, scores, distance to the true front and to the ray), then the summary."""
     by_direction = front.convention == "direction"
     measure = indicators.cross_angle if by_direction else indicators.uniformity
     kept = measure(front.losses, front.rays).tolist()
@@ -124,7 +125,7 @@ def summary(front: Front, problem: Problem) -> dict[str, str]:
 
 
 def draw(front: Front, folder: RunFolder) -> list[Path]:
-    """Pictures of the front and of its evolution, into the run folder."""
+    """Draw the front and its evolution into the run folder."""
     from hyperfront import plots
     from hyperfront.plots import interactive, static
 
@@ -143,19 +144,19 @@ def draw(front: Front, folder: RunFolder) -> list[Path]:
 
 
 def list_files(folder: RunFolder) -> None:
-    """The contents of a run folder, each with what it is."""
+    """Print the files of a run folder, each with its meaning."""
     meaning = {
         "front.html": "the front, to explore in a browser (works offline)",
         "front.png": "the front, as a picture",
-        "evolution.html": "how it got there, epoch by epoch",
-        "evolution.png": "the same as a picture",
+        "evolution.html": "the front after each epoch",
+        "evolution.png": "the front after each epoch, as a picture",
         "front.json": "rays, losses and scores",
         "explorer.json": "the dense front of `hyperfront explore`",
         "last.safetensors": "the model and the state of its training",
-        "best.safetensors": "the model that validation data chose",
+        "best.safetensors": "the model with the best validation result",
         "metrics.jsonl": "one line for each epoch",
         "config.json": "all settings",
-        "environment.json": "versions and machine",
+        "environment.json": "versions of packages, and the machine",
     }
     console.print(f"\n[bold]{folder.path}[/bold]")
     for name, text in meaning.items():
@@ -164,8 +165,7 @@ def list_files(folder: RunFolder) -> None:
 
 
 def free_folder(path: Path) -> Path:
-    """``path``, or with the first number behind it that is not taken: nothing is overwritten. The folder is made at
-    once, so that nobody else takes it."""
+    """A new folder ``path``, with a number appended if it exists, so that nothing is overwritten."""
     files.make_folder(path.parent)
     for number in itertools.count(1):
         folder = path if number == 1 else path.with_name(f"{path.name}-{number}")

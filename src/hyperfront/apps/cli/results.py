@@ -19,21 +19,21 @@ def results(
     *,
     markdown: bool = False,
 ) -> None:
-    """Print a table of the result files that `train --result`, `compare` and `reproduce` wrote.
+    """Print a table of the result files that `train --result`, `compare` and the reproduction wrote.
 
-    Hypervolume and uniformity (natural log) are of the test data, at the problem's rays, for the model that validation
-    chose; mean and standard deviation over seeds. "Of attainable" compares the uniformity at each ray with the best
-    that a non-dominated point of any of the results for that problem reaches there. "Non-dominated" is the share of
-    points that no other of the same front dominates; copies of a point count once. Folders called smoke, with what
-    `reproduce` makes to show that it runs, are left out of those above them.
+    Hypervolume and uniformity (natural log) are those of the test data, at the problem's rays, for the model that
+    validation chose: mean and standard deviation over seeds. "Of attainable" compares the uniformity at each ray with
+    the best that a non-dominated point of any result for that problem reaches there. "Non-dominated" is the share of
+    points that no other point of the same front dominates; copies of a point count once. Folders called smoke, with
+    small runs that only show that the code works, are skipped.
 
     Args:
-        folder: Where the files are, at any depth.
-        markdown: Print the table as Markdown, with the best scores over the rays as well.
+        folder: Folder with the files, at any depth.
+        markdown: Print the table as Markdown, and the best scores over the rays as well.
     """
     found = load_folder(folder, without="smoke")
     if not found:
-        what = "no result files" if folder.is_dir() else "there is no such folder"
+        what = "the folder has no result files" if folder.is_dir() else "there is no such folder"
         raise HyperfrontError(what, got=folder, fix="hyperfront train PROBLEM --result FILE writes one")
     rows = summarize(found)
     if markdown:

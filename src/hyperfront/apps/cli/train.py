@@ -16,6 +16,7 @@ import tyro
 
 from hyperfront.apps.cli.arguments import (
     Arguments,
+    BuiltIn,
     DataFolder,
     Device,
     Engine,
@@ -29,12 +30,14 @@ from hyperfront.apps.cli.arguments import (
 )
 from hyperfront.apps.cli.output import console, draw, free_folder, list_files, show_front
 from hyperfront.comparison import measure
+from hyperfront.comparison.method import HYPERNETWORK, name_of
+from hyperfront.comparison.methods import find_method
 from hyperfront.errors import HyperfrontError
 from hyperfront.model import ParetoModel
 from hyperfront.preferences import Dirichlet
 from hyperfront.problem import Problem
 from hyperfront.problem.recipe import Recipe
-from hyperfront.problem.registry import build, entry, problems, recipe
+from hyperfront.problem.registry import build, entry, recipe
 from hyperfront.solvers import Solver
 from hyperfront.solvers.names import make_solver
 from hyperfront.storage.files import refuse_unwritable
@@ -44,24 +47,20 @@ from hyperfront.training.fitting import settings_of
 from hyperfront.training.runs import Run, RunFolder
 from hyperfront.training.step import Step
 
-_PROBLEMS = "\n".join(
-    f"{name}: {known.summary}" + (f"; arguments: {known.arguments}" if known.arguments else "")
-    for name, known in problems().items()
-)
 _SOLVER = (
-    "How losses are weighed. The ray fixes the point of the front where the r_j l_j are equal (epo, tchebycheff, "
-    "stch), or the direction of the losses (pbi, cosmos, pmtl, hvmax), or it is the loss weights (ls), or nothing "
-    "(mgda)."
+    "Solver that weighs the losses. A ray r asks for the point of the front where all r_j l_j are equal (epo, "
+    "tchebycheff, stch), for a direction of the losses (pbi, cosmos, pmtl, hvmax), for loss weights (ls), or for no "
+    "particular point (mgda)."
 )
 _SOLVER_ARGUMENTS = (
-    "Arguments of the solver, such as temperature=0.02 (stch), penalty=5 (pbi), weight=5 (cosmos, if nothing else is "
-    "said), cosine=5 (hvmax) or tolerance=1e-4 (epo)."
+    "Arguments of the solver, such as temperature=0.02 (stch), penalty=5 (pbi), weight=5 (cosmos, the default), "
+    "cosine=5 (hvmax) or tolerance=1e-4 (epo)."
 )
 Real = Annotated[float | None, tyro.conf.arg(metavar="X", help_behavior_hint="(from the preset)")]
 
 
 def train(
-    problem: Annotated[str, tyro.conf.arg(metavar="PROBLEM", help=f"What to train on:\n{_PROBLEMS}")],
+    problem: BuiltIn,
     /,
     *,
     preset: Preset = None,
@@ -87,8 +86,8 @@ def train(
 ) -> None:
     """Train a Pareto hypernetwork on a built-in problem, print its front and write a run folder.
 
-    Settings that are not given come from a preset of the problem: for those with data, quick (minutes on two cores),
-    smoke (seconds), paper (the paper's settings) or best (ours). Examples:
+    Settings that are not given come from a preset of the problem. Problems with data have quick (minutes on two cores),
+    smoke (seconds), paper (the paper's settings) and best (our settings). Examples:
         hyperfront train zdt2
         hyperfront train multi-fashion-mnist --preset best --device cuda
         hyperfront train dtlz2 --arguments m=4 --epochs 100
@@ -101,15 +100,15 @@ def train(
         epochs: Passes over the data; for a problem without data, 100 steps each.
         batch_size: Rows of each step, split among its rays.
         rays_per_step: Rays drawn for each step.
-        lr: Learning rate of Adam, at its highest.
+        lr: Highest learning rate of Adam.
         alpha: Concentration of the Dirichlet distribution that rays are drawn from.
         hidden: Width of the hypernetwork.
-        rays: Rays to evaluate at.
-        seed: Seed of everything random.
+        rays: Number of rays at which the front is evaluated.
+        seed: Seed of all random numbers.
         out: Run folder; by default a new one below runs/.
-        result: Evaluate the test data, once, and write a small file with all that was reached.
-        resume: Continue the run in --out where it stopped, or begin it there.
-        dry_run: Print settings, sizes and the time to expect, and stop.
+        result: File for the result: the test data are evaluated, once, and losses and scores are stored.
+        resume: Continue the run in --out, or begin it there.
+        dry_run: Print settings, sizes and the expected time, and stop.
     """
     name, made = problem, make_solver(solver, parse(solver_arguments))
     settings = recipe(name, preset)
@@ -124,21 +123,16 @@ def train(
         "arguments": {**settings.arguments, **parse(arguments)},
     }
     settings = dataclasses.replace(settings, **{key: value for key, value in given.items() if value is not None})
-    if resume and out is None:
-        raise HyperfrontError("nothing says which run to resume", fix="add --out FOLDER")
-    if out is not None and not resume and RunFolder(out).config.exists():
-        raise HyperfrontError("the folder already holds a run", got=out, fix="add --resume, or choose another --out")
-    if result is not None:  # said now, not after the last epoch
-        refuse_unwritable(result, again=resume)
+    _check_files(out, result, resume)
     built = build(name, data_dir=data_dir, **settings.arguments)
     if not 0 <= seed < 2**63:
-        raise HyperfrontError("no such seed", got=seed, expected="0 to 2**63 - 1")
+        raise HyperfrontError("this is no valid seed", got=seed, expected="0 to 2**63 - 1")
     if batch_size is not None and not built.has_data:
         raise HyperfrontError(f"{name} has no data to make batches of", fix="leave --batch-size out")
     set_tf32(tf32)
-    torch.set_num_threads(1)  # tensors this small gain nothing from more, and lose much on a busy machine
+    torch.set_num_threads(1)  # more threads gain nothing with tensors this small, and lose much on a busy machine
 
-    _ = built.train.source  # an error in the data comes first
+    _ = built.train.source  # an error in the data is raised first
     torch.manual_seed(seed)
     model = built.model(**settings.model).to(choose_device(device, built))
     console.print(f"[bold]{name}[/bold]  {entry(name).summary}")
@@ -149,55 +143,76 @@ def train(
         _dry_run(settings, model, built, made)
         return
     folder = RunFolder(out or free_folder(Path("runs") / f"{name}-{solver}"))
-    start, before = time.perf_counter(), folder.seconds() if resume else 0.0
-    try:
-        run = fit(
-            model,
-            built,
-            seed=seed,
-            out=folder.path,
-            resume=resume,
-            validation_rays=settings.evaluation_rays,
-            engine=engine,
-            callbacks=[Progress()],
-            **settings.hypernetwork(made),
-        )
-    except KeyboardInterrupt as stop:
-        raise KeyboardInterrupt(_stopped(str(stop), name, folder)) from None
-    finally:
-        with suppress(OSError):  # a folder that was taken for nothing
-            folder.path.rmdir()
+    before, start = folder.seconds() if resume else 0.0, time.perf_counter()
+    run = _fit(model, built, folder, resume, settings, made, seed=seed, engine=engine)
     seconds = before + time.perf_counter() - start
     report(run, built, seconds=seconds)
     if result is not None:
-        name_of = preset or next(iter(entry(name).presets))
-        known = describe(dataclasses.asdict(settings)) | (
-            {"solver": parse(solver_arguments)} if solver_arguments else {}
+        known = describe(dataclasses.asdict(settings))
+        known |= {"solver": parse(solver_arguments)} if solver_arguments else {}
+        found = measure(
+            run,
+            built,
+            preset=preset or next(iter(entry(name).presets)),
+            method=find_method(name_of(HYPERNETWORK, solver)),
+            seed=seed,
+            settings=known,
+            seconds=seconds,
         )
-        found = measure(run, built, preset=name_of, solver=solver, seed=seed, settings=known, seconds=seconds)
         found.save(result)
         test = found.fronts["test"]
         reached = f"hypervolume {test['hypervolume']:.4f}, uniformity {test['uniformity']:.4f}"
         console.print(f"\n{'test: ' if built.has_data else ''}{reached}; {result}")
 
 
+def _check_files(out: Path | None, result: Path | None, resume: bool) -> None:
+    """Raise an error now, not after the last epoch, for a folder or file that cannot be written."""
+    if resume and out is None:
+        raise HyperfrontError("nothing says which run to resume", fix="add --out FOLDER")
+    if out is not None and not resume and RunFolder(out).config.exists():
+        raise HyperfrontError("the folder already holds a run", got=out, fix="add --resume, or choose another --out")
+    if result is not None:
+        refuse_unwritable(result, again=resume)
+
+
+def _fit(
+    model: ParetoModel,
+    problem: Problem,
+    folder: RunFolder,
+    resume: bool,
+    settings: Recipe,
+    solver: Solver,
+    **options: Any,
+) -> Run:
+    """Train; Ctrl-C says how to continue."""
+    rays, shown = settings.evaluation_rays, [Progress()]
+    options |= {"out": folder.path, "resume": resume, "validation_rays": rays, "callbacks": shown}
+    try:
+        return fit(model, problem, **options, **settings.hypernetwork(solver))
+    except KeyboardInterrupt as stop:
+        raise KeyboardInterrupt(_stopped(str(stop), problem.name, folder)) from None
+    finally:
+        with suppress(OSError):  # removes a folder that is still empty
+            folder.path.rmdir()
+
+
 def _stopped(said: str, name: str, folder: RunFolder) -> str:
-    """What ``fit`` said when it was interrupted, if it was in its steps, and how to go on."""
+    """The message of an interrupted training, and the command that continues it."""
     if not folder.config.exists():
         return "stopped before the first step; nothing was saved"
-    where = said.split(". Continue")[0] or f"stopped outside of training; what was trained is in {folder.path}"
+    where = said.split(". Continue")[0] or f"stopped outside of training; the trained model is in {folder.path}"
     return f"{where}.\nContinue with: {_again(name, folder)}"
 
 
 def _again(name: str, folder: RunFolder) -> str:
-    """The command that was typed, so that it goes on; `hyperfront demo` is a training with all the usual settings."""
+    """The typed command, changed so that it continues; `hyperfront demo` trains with default settings."""
     typed = sys.argv[1:] if "train" in sys.argv[1:2] else ["train", name]
     more = [] if any(word.split("=")[0] == "--out" for word in typed) else ["--out", str(folder.path)]
     return shlex.join(["hyperfront", *typed, *more, *([] if "--resume" in typed else ["--resume"])])
 
 
 def report(run: Run, problem: Any, *, seconds: float) -> None:
-    """Print and draw what a run reached."""
+    """Print and draw the front of a run."""
     if run.front is None or run.folder is None:
         return
     console.print(f"\ntrained in {seconds:.1f} s\n")
@@ -209,7 +224,7 @@ def report(run: Run, problem: Any, *, seconds: float) -> None:
 
 
 def _dry_run(recipe: Recipe, model: ParetoModel, problem: Problem, solver: Solver) -> None:
-    settings_of(recipe.hypernetwork(solver))  # or its error
+    settings_of(recipe.hypernetwork(solver))  # raises its error
     for key, value in dataclasses.asdict(recipe).items():
         console.print(f"  {key:<16}{value}")
     steps = problem.train.source.steps(recipe.batch_size)

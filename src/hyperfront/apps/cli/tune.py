@@ -1,4 +1,4 @@
-"""``hyperfront tune``: the settings that a method is compared with."""
+"""``hyperfront tune``: find the settings that a method is compared with."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import tyro
 from hyperfront.apps.cli.arguments import (
     RAYS,
     Arguments,
+    BuiltIn,
     DataFolder,
     Device,
     Engine,
@@ -18,29 +19,31 @@ from hyperfront.apps.cli.arguments import (
     Number,
     Preset,
     choose_device,
+    default_folder,
     parse,
-    usual_folder,
     value,
 )
 from hyperfront.apps.cli.output import console, counted
-from hyperfront.comparison.methods import Plan, family
+from hyperfront.comparison.methods import find_method
+from hyperfront.comparison.protocol import Protocol
 from hyperfront.comparison.search import LEARNING_RATE, check_search
 from hyperfront.comparison.tune import tune as run_trials
+from hyperfront.comparison.tuned import Tuned
 from hyperfront.errors import HyperfrontError
 from hyperfront.preferences import rays as laid_out
-from hyperfront.problem.registry import build, entry, problems, recipe
+from hyperfront.problem.registry import build, entry, recipe
 from hyperfront.storage.files import make_folder, refuse_unwritable
 from hyperfront.training import Progress
 
 _SEARCH = (
-    "What to search: NAME=LOW..HIGH on a logarithmic scale, or NAME=VALUE,VALUE,...; names are settings of a preset "
-    "(lr, batch_size, epochs, warmup, schedule, alpha, rays_per_step) or options of the hypernetwork (hidden). If all "
-    "are lists, the whole grid is tried. By default lr=1e-4..1e-2."
+    "Settings to search: NAME=LOW..HIGH on a logarithmic scale, or NAME=VALUE,VALUE,...; names are settings of a "
+    "preset (lr, batch_size, epochs, warmup, schedule, alpha, rays_per_step) or options of the hypernetwork (hidden). "
+    "If all are lists, the whole grid is tried. The default is lr=1e-4..1e-2."
 )
 
 
 def tune(
-    problem: Annotated[str, tyro.conf.arg(metavar="PROBLEM", help="One of " + ", ".join(problems()))],
+    problem: BuiltIn,
     /,
     *,
     method: Annotated[str, tyro.conf.arg(metavar="NAME")] = "phn-epo",
@@ -62,23 +65,23 @@ def tune(
 ) -> None:
     """Find the settings of a method on a built-in problem, by the paper's protocol.
 
-    A hypernetwork (phn-SOLVER): the settings with the best validation hypervolume. One model per ray (SOLVER): train at
-    one ray, drop dominated configurations, keep the one with the highest uniformity. Bad trials are pruned. The same
-    command goes on with a study that was stopped; with one --storage, many machines work on it at once. Examples:
+    A hypernetwork (phn-SOLVER) gets the settings with the best validation hypervolume. One model per ray (SOLVER) is
+    trained at one ray; dominated configurations are dropped, and the most uniform of the rest wins. Bad trials are
+    pruned. The same command continues a stopped study; with one --storage, many machines share a study. Examples:
         hyperfront tune adult --method phn-epo
         hyperfront tune adult --method epo --search lr=1e-3,5e-4,1e-4
         hyperfront tune multi-mnist --method phn-ls --search lr=1e-4..1e-2 hidden=50..200 alpha=0.1..1.0
         hyperfront compare adult --methods phn-epo,epo --tuned runs/tune-adult-quick
 
     Args:
-        method: phn-SOLVER or SOLVER, such as phn-epo, ls or pmtl; cpmtl takes what was found for ls.
-        trials: Trials in all, with those that were pruned and those of earlier calls; by default 20, or the whole grid.
-        rays: Rays at which the hypervolume is measured, or that PMTL divides the loss space by.
+        method: phn-SOLVER or SOLVER, such as phn-epo, ls or pmtl; cpmtl uses the settings found for ls.
+        trials: Total number of trials, pruned ones and those of earlier calls included; by default 20, or the grid.
+        rays: Number of rays at which the hypervolume is measured, or by which PMTL divides the loss space.
         arguments: Arguments of the problem, such as variables=2 or rows=2000.
         epochs: Passes over the data.
         validate_every: Epochs between validations, at which trials can be pruned.
         seed: Seed of all trials, and of the search.
-        out: Where METHOD.json goes; by default runs/tune-PROBLEM-PRESET, with what is not as usual behind it.
+        out: Folder for METHOD.json; by default runs/tune-PROBLEM-PRESET, with non-default settings appended.
         storage: Data base for the trials, as optuna names it; by default SQLite in the folder of --out.
     """
     settings = recipe(problem, preset)
@@ -90,10 +93,10 @@ def tune(
         **changes,
         separate={**settings.separate, **changes},
         arguments={**settings.arguments, **parse(arguments)},
-        align=False,  # as in `compare`
+        align=False,  # as in compare
     )
     built = build(problem, data_dir=data_dir, **settings.arguments)
-    plan = Plan(
+    protocol = Protocol(
         preset=preset,
         recipe=settings,
         rays=laid_out(rays, built.m),
@@ -102,12 +105,12 @@ def tune(
     )
     space = dict(map(_range, search)) or LEARNING_RATE
     if len(space) < len(search):
-        raise HyperfrontError("a setting is named twice", got=" ".join(search), fix="name=value,value,...")
-    trials = check_search(built, method, plan, space=space, trials=trials, seed=seed)
-    unusual = {f"{rays}-rays": rays != RAYS, f"{epochs}-epochs": epochs is not None, f"seed-{seed}": seed != 0}
-    folder = out or usual_folder("tune", problem, preset, unusual)
+        raise HyperfrontError("a setting is named twice", got=" ".join(search), fix="use name=value,value,...")
+    trials = check_search(built, method, protocol, space=space, trials=trials, seed=seed)
+    differs = {f"{rays}-rays": rays != RAYS, f"{epochs}-epochs": epochs is not None, f"seed-{seed}": seed != 0}
+    folder = out or default_folder("tune", problem, preset, differs)
     file = folder / f"{method}.json"
-    refuse_unwritable(file, again=True)  # said now, not after the last trial
+    refuse_unwritable(file, again=True)  # raised now, not after the last trial
     if storage is None:
         make_folder(folder)
     torch.set_num_threads(1)
@@ -118,7 +121,7 @@ def tune(
         found = run_trials(
             built,
             method,
-            plan,
+            protocol,
             space=space,
             trials=trials,
             storage=storage or f"sqlite:///{folder / 'trials.db'}",
@@ -127,18 +130,23 @@ def tune(
             notify=_tell,
         )
     except KeyboardInterrupt:
-        raise KeyboardInterrupt("stopped; the same command goes on with the trials that are left") from None
+        raise KeyboardInterrupt("stopped; the same command continues with the remaining trials") from None
     found.save(file)
-    rule = "highest uniformity of what is not dominated" if family(method) == "per-ray" else "best hypervolume"
-    if not found.hypervolume and family(method) == "phn":
-        rule = "no trial has a point below the reference point, so the first one"
+    _show(found, "validation " if built.has_data else "")
+    console.print(f"wrote {file}")
+
+
+def _show(found: Tuned, where: str) -> None:
+    """Print the chosen settings, and the rule that chose them."""
+    hypernetwork = find_method(found.method).hypernetwork
+    rule = "best hypervolume" if hypernetwork else "highest uniformity of the trials that no other dominates"
+    if hypernetwork and not found.hypervolume:
+        rule = "no trial has a point below the reference point, so this is the first trial"
     console.print(f"\n{rule}: {_words(found.settings)}")
-    where = "validation " if built.has_data else ""
     console.print(
         f"{where}hypervolume {found.hypervolume:.4f}, uniformity {found.uniformity:.4f}; trials: "
         + ", ".join(f"{count} {state}" for state, count in found.trials.items())
     )
-    console.print(f"wrote {file}")
 
 
 def _range(text: str) -> tuple[str, Any]:
@@ -146,12 +154,12 @@ def _range(text: str) -> tuple[str, Any]:
     name, equals, values = text.partition("=")
     parts = values.split("..") if ".." in values else values.split(",")
     if not equals or not all(parts):
-        raise HyperfrontError("nothing to search", got=text, expected="name=low..high or name=value,value,...")
+        raise HyperfrontError("there is nothing to search", got=text, expected="name=low..high or name=value,value,...")
     found = [value(part) for part in parts]
     if ".." not in values:
         return name, found
     if len(found) != 2 or isinstance(found[0], str) or isinstance(found[1], str) or not 0 < found[0] < found[1]:
-        raise HyperfrontError("no such range", got=text, expected="name=low..high with 0 < low < high")
+        raise HyperfrontError("this is no valid range", got=text, expected="name=low..high with 0 < low < high")
     return name, tuple(found)
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import torch
 
-from hyperfront.comparison.result import FORMAT, Result
+from hyperfront.comparison.formats import RESULT
+from hyperfront.comparison.result import Result
 from hyperfront.errors import HyperfrontError
 from hyperfront.front import Front
 from hyperfront.storage import files
@@ -29,7 +30,7 @@ def read(path: str | Path, objectives: tuple[str, ...], split: str, problem: str
     path = Path(path)
     file = RunFolder(path).front if path.is_dir() else path
     document = files.read_json(file)
-    is_result = isinstance(document, dict) and document.get("format") == FORMAT
+    is_result = isinstance(document, dict) and document.get("format") == RESULT
     found = _of_result(Result.load(file), split) if is_result else _of_front(Front.load(file), path)
     if tuple(found.front.objectives) != objectives:
         raise HyperfrontError(

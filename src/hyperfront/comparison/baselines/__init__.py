@@ -10,13 +10,8 @@
 
 from hyperfront.comparison.baselines.cpmtl import Expansion
 from hyperfront.comparison.baselines.evolutionary import Budget, Evolved, along_rays, evolve, seconds_so_far
-from hyperfront.comparison.baselines.per_ray import (
-    asked,
-    fit_one_by_one,
-    fit_stacked,
-    separate_models,
-    with_references,
-)
+from hyperfront.comparison.baselines.per_ray import fit_one_by_one, fit_stacked, with_references
+from hyperfront.comparison.baselines.separate import asked, separate_models
 from hyperfront.comparison.baselines.single_task import fit_single_tasks, ideal_point, ideal_volume
 from hyperfront.comparison.baselines.starts import starts
 

@@ -16,25 +16,38 @@ the very objective that they are to lower: here a step that does is halved, a fe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from hyperfront import kernels
+from hyperfront.comparison.baselines import per_ray
+from hyperfront.comparison.baselines.curvature import Curvature
 from hyperfront.comparison.baselines.limits import at_least
-from hyperfront.comparison.baselines.replay import own_stream, replayed
-from hyperfront.errors import HyperfrontError
+from hyperfront.comparison.baselines.separate import as_run
+from hyperfront.comparison.method import Job, Method, Trained, seconds_in
+from hyperfront.errors import BusyError, HyperfrontError
 from hyperfront.model import ParetoModel
 from hyperfront.model.hypernets import inner_products
+from hyperfront.preferences import rays as laid_out
 from hyperfront.problem import Problem
 from hyperfront.solvers.linalg.minnorm import min_norm
-from hyperfront.storage.batches import Batch
-from hyperfront.storage.nests import map_tensors, tensors
+from hyperfront.storage import checkpoint, locks
+from hyperfront.training.runs import Run
+
+if TYPE_CHECKING:
+    from hyperfront.comparison.protocol import Protocol
+
+
+FILE = "points.safetensors"
 
 
 @dataclass(frozen=True)
@@ -101,109 +114,81 @@ class Expansion:
         return torch.from_numpy(found if wanted @ found >= 0 else -found).to(theta)
 
 
-class Curvature:
-    """Gradients and Hessian-vector products of the objectives as functions of ``theta [n]``.
-
-    Dropout rests, and BatchNorm looks at the batch.
-    """
-
-    def __init__(self, model: ParetoModel, problem: Problem, rows: int):
-        self.model, self.problem, self.rows = model, problem, rows
-        self.source = problem.train.source
-        self.batch = self._sample()
-        self._summed: tuple[Tensor, list[Any]] | None = None
-
-    @torch.no_grad()
-    def losses(self, theta: Tensor) -> Tensor:
-        """``[m]``, over all training rows."""
-        if not self.problem.has_data:
-            return torch.stack(self._losses(theta, self.batch))
-        values = (measure.value(total) for measure, total in zip(self.problem.measures.values(), self._totals(theta)))
-        return torch.stack([unit * value for unit, value in zip(self.problem.units.slope, values)])
-
-    def gradients(self, theta: Tensor) -> Tensor:
-        """``[m, n]``, of the losses over all training rows. Those are functions of sums, ``l = f(sum_b s_b(theta))``
-        over batches ``b`` (:mod:`hyperfront.problem.losses`), so ``g = sum_b d(f's . s_b) / d theta``."""
-        total = torch.zeros(self.problem.m, len(theta), dtype=torch.float64, device=theta.device)
-        slopes = self._slopes(theta) if self.problem.has_data else None
-        for batch in self.source.batches(self.rows, theta.device):
-            leaf = theta.detach().requires_grad_()
-            parts = self._losses(leaf, batch) if slopes is None else self._linear(leaf, batch, slopes)
-            for j, part in enumerate(parts):
-                total[j] += _gradient(part, leaf, retain_graph=j + 1 < len(parts)).double()
-        return total.to(theta)
-
-    def _slopes(self, theta: Tensor) -> list[tuple[Tensor, ...]]:
-        """``f'`` of every loss, at the sums over all rows."""
-        slopes = []
-        for measure, total, unit in zip(
-            self.problem.measures.values(), self._totals(theta), self.problem.units.slope, strict=True
-        ):
-            leaves = map_tensors(lambda t: t.detach().requires_grad_(), total)
-            value = unit * measure.value(leaves)
-            slopes.append(torch.autograd.grad(value, tensors(leaves), materialize_grads=True))
-        return slopes
-
-    @torch.no_grad()
-    def _totals(self, theta: Tensor) -> list[Any]:
-        """The sums of every loss over all rows. Those of the last ``theta`` are known: a step looks at its losses, and
-        the next one begins with its gradients."""
-        if self._summed and self._summed[0] is theta:
-            return self._summed[1]
-        measures, sums = [*self.problem.measures.values()], list[Any]()
-        if not all(measure.additive for measure in measures):
-            raise HyperfrontError(
-                "CPMTL needs losses that are functions of sums over rows",
-                got="a loss that gathers all outputs",
-                fix="declare it as hyperfront.SetLoss, or leave cpmtl out",
-            )
-        for batch in self.source.batches(self.rows, theta.device):
-            found = [map_tensors(Tensor.double, own) for own in self._sums(theta, batch)]
-            sums = [m.merge(*pair) for m, *pair in zip(measures, sums, found)] if sums else found
-        self._summed = theta, sums
-        return sums
-
-    def _linear(self, theta: Tensor, batch: Batch, slopes: list[tuple[Tensor, ...]]) -> list[Tensor]:
-        each = (zip(slope, tensors(own)) for slope, own in zip(slopes, self._sums(theta, batch)))
-        return [torch.stack([(slope * s.double()).sum() for slope, s in pairs]).sum() for pairs in each]
-
-    def _sums(self, theta: Tensor, batch: Batch) -> list[Any]:
-        """What the batch contributes to the sums of every loss."""
-        with self._at_rest():
-            output = self.model.target.network(theta)(self.problem.inputs(batch))
-            return [measure.statistics(output, batch) for measure in self.problem.measures.values()]
-
-    def hessian(self, theta: Tensor, alpha: Tensor) -> Callable[[Tensor], Tensor]:
-        """``v -> H v [n]`` on the sample of rows; the gradient that is differentiated is taken once for all ``v``."""
-        leaf = theta.detach().requires_grad_()
-        with own_stream(theta.device):
-            with kernels.plain():  # fused operations have no second derivative
-                gradient = _gradient(alpha @ torch.stack(self._losses(leaf, self.batch)), leaf, create_graph=True)
-            return replayed(lambda v: _gradient(gradient @ v, leaf, retain_graph=True), theta)
-
-    def _sample(self) -> Batch:
-        generator, count = torch.Generator().manual_seed(0), getattr(self.source, "rows", self.rows)
-        return next(self.source.epoch(min(self.rows, count), generator, self.model.device, 0))
-
-    def _losses(self, theta: Tensor, batch: Batch) -> list[Tensor]:
-        with self._at_rest():
-            return list(self.problem.each_loss(self.model.target.network(theta), batch))
-
-    @contextmanager
-    def _at_rest(self) -> Iterator[None]:
-        target = self.model.target
-        mode = target.training
-        target.eval()
-        for layer in target.norms.values():
-            layer.train()
-        try:
-            yield
-        finally:
-            target.train(mode)
+BASE = next(method for method in per_ray.METHODS if method.solver == "ls")
+"""CPMTL expands from the models that this method trains."""
 
 
-def _gradient(value: Tensor, theta: Tensor, **options: Any) -> Tensor:
-    """Zero where ``value`` does not depend on ``theta``."""
-    if not value.requires_grad:
-        return torch.zeros_like(theta)
-    return torch.autograd.grad(value, theta, materialize_grads=True, **options)[0]
+def _train(job: Job) -> Trained:
+    base, _ = BASE.train(replace(job, method=BASE))
+    starts, options, m = base.model.hypernet(base.model.hypernet.knots).detach(), job.options, job.problem.m
+    expand, settings = partial(options.expand, base.model, job.problem), job.protocol.settings(job.method.name)
+    patches, busy = [], None
+    with job.bar(options.steps * m * len(starts), "tangent") as bar:
+        for number, start in enumerate(starts):
+            own = job.folder / f"from-{number}"
+            try:
+                with locks.alone_in(own):
+                    patches.append(_patch(own / FILE, start, settings, expand, bar))
+            except BusyError as error:
+                busy = error
+    if busy:  # the caller has perhaps other work until another process has finished that
+        raise busy
+    spent = sum(seconds for _, seconds in patches)
+    theta = torch.cat([points for points, _ in patches])
+    history = [*base.history, {"status": {}, "seconds": spent}]
+    return as_run(job.problem, theta, laid_out(len(theta), m), job.recipe, history), {"expansion": spent}
+
+
+def _patch(
+    file: Path,
+    start: Tensor,
+    settings: Mapping[str, Any],
+    expand: Callable[[Tensor], Iterator[Tensor]],
+    progress: Callable[[], Any],
+) -> tuple[Tensor, float]:
+    """All points that one solution expands to, and the seconds that they took. The file is written after each point:
+    an interrupted call continues with the points that it has from the same weights."""
+    points, before = start[None], 0.0
+    if file.exists():
+        tensors, document = checkpoint.read(file)
+        known = tensors.get("points", start[:0])
+        if document.get("settings") == settings and len(known) and torch.equal(known[0], start.cpu()):
+            points, before = known.to(start), document["seconds"]
+    began, seconds = time.perf_counter(), before
+    for point in expand(points):
+        points, seconds = torch.cat([points, point[None]]), before + time.perf_counter() - began
+        checkpoint.write(file, {"points": points}, {"settings": settings, "seconds": seconds})
+        progress()
+    return points, seconds
+
+
+def _spent(job: Job) -> float:
+    """Training time of the base models, and that of the points that have been expanded."""
+    settings = job.protocol.settings(job.method.name)
+    patches = [checkpoint.read(file)[1] for file in job.folder.glob(f"from-*/{FILE}")]
+    expanding = sum(patch["seconds"] for patch in patches if patch.get("settings") == settings)
+    return seconds_in(replace(job, method=BASE).folder) + expanding
+
+
+def _seconds_after(protocol: Protocol, problem: Problem, run: Run) -> float:
+    """The seconds of an expansion from the first model, estimated from two steps along each objective. The median
+    counts, since programs are compiled in the first step."""
+    options = protocol.options_of(METHOD.name)
+    theta, marks = run.model.hypernet(run.model.hypernet.knots)[0].detach(), [time.perf_counter()]
+    for _ in replace(options, steps=2).expand(run.model, problem, theta[None]):
+        marks.append(time.perf_counter())
+    return options.steps * problem.m * median(after - before for before, after in pairwise(marks))
+
+
+METHOD = Method(
+    name="cpmtl",
+    label="CPMTL",
+    family="cpmtl",
+    train=_train,
+    one_per_ray=True,
+    gives="points",
+    starts_from=BASE.name,
+    options=Expansion,
+    spent=_spent,
+    seconds_after=_seconds_after,
+)

@@ -13,7 +13,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,22 +22,22 @@ import torch
 from torch import Tensor
 
 from hyperfront import indicators
+from hyperfront.comparison.baselines.algorithms import ALGORITHMS, Memory
 from hyperfront.comparison.baselines.limits import at_least
-from hyperfront.comparison.baselines.per_ray import separate_models
+from hyperfront.comparison.baselines.separate import as_run, separate_models
 from hyperfront.comparison.baselines.starts import starts
+from hyperfront.comparison.method import Job, Method, Trained
 from hyperfront.errors import HyperfrontError, unknown_name
 from hyperfront.front import evaluate
 from hyperfront.model import ParetoModel
 from hyperfront.preferences import das_dennis
 from hyperfront.preferences import rays as laid_out
 from hyperfront.problem import Point, Problem
-from hyperfront.storage import checkpoint
+from hyperfront.storage import checkpoint, locks
 from hyperfront.storage.provenance import describe, refuse_difference
 from hyperfront.training.interrupt import ctrl_c
 
-MEMORY = {"nsga3": ("ideal_point", "worst_point", "nadir_point", "extreme_points"), "moead": ("ideal",)}
-"""What an algorithm remembers from one generation to the next, beside its population and its random numbers."""
-ALGORITHMS = (*MEMORY,)
+FILE = "population.safetensors"
 BLOCK = 1000
 KEEP_EVERY = 30.0
 """Seconds."""
@@ -80,67 +80,101 @@ def evolve(
     seed: int = 0,
     device: str | torch.device = "cpu",
     out: Path | None = None,
-    progress: Callable[[], Any] | None = None,
+    progress: Callable[[], Any] = lambda: None,
 ) -> Evolved:
     """Run ``"nsga3"`` or ``"moead"``; with ``out`` the population is kept there every half minute and on Ctrl-C, and a
-    later call goes on with it."""
+    later call continues with it."""
     if name not in ALGORITHMS:
         raise unknown_name("evolutionary algorithm", name, ALGORITHMS)
     check_evolvable(problem)
-    file = None if out is None else Path(out) / "population.safetensors"
-    theta, done, spent = starts(problem, budget.individuals(problem.m), seed), 0, 0.0
-    within: tuple[dict[str, Tensor], dict[str, Any]] = {}, {}
-    limit = _limit(problem, theta)
-    kind = {
-        "method": name,
-        "seed": seed,
-        "population": len(theta),
-        "rows": budget.rows,
-        **describe(problem.identity or {}),
-    }
-    if file is not None and file.exists():
-        tensors, document = checkpoint.read(file)
-        what = "the folder holds a population of something else"
-        refuse_difference(document.get("of", {}), kind, what=what, fix="the same settings, or another folder")
-        theta, done, spent = tensors.pop("theta"), document["generations"], document["seconds"]
-        within = tensors, document.get("random", {})
-        if done > budget.generations:
-            raise HyperfrontError(
-                "the folder holds a population that has had more",
-                got=f"{done:,} generations in {out}",
-                expected=f"{budget.generations:,} at most",
-                fix="another folder",
-            )
-        if done % BLOCK and done < budget.generations and not within[1]:
-            what = "the folder holds a population of an earlier version, which cannot go on within a block"
-            raise HyperfrontError(what, got=f"{done:,} generations in {out}", fix="another folder")
-    fitness = _Fitness(problem, len(theta), budget.rows, torch.device(device))
-    algorithm: Any = None
+    kept = _Kept.of(name, problem, budget, seed, out)
+    theta = starts(problem, budget.individuals(problem.m), seed)
+    known, limit = kept.load(theta, budget), _limit(problem, theta)
+    theta, done, spent = known.theta, known.generations, known.seconds
+    directions, fitness = (
+        _directions(problem.m, len(theta)),
+        _Fitness(problem, len(theta), budget.rows, torch.device(device)),
+    )
+    kind, algorithm = ALGORITHMS[name], None
     with ctrl_c() as stop:
-        before = kept = time.perf_counter()
+        before = written = time.perf_counter()
         while done < budget.generations:
             if algorithm is None or done % BLOCK == 0:
-                algorithm = _begin(name, fitness, theta, limit, [seed, done // BLOCK])
+                numbers = [seed, done // BLOCK]
+                algorithm = kind.begin(fitness, directions, theta, limit, generations=BLOCK, seed=numbers)
                 if done % BLOCK:
-                    _remember(name, algorithm, *within)
+                    kind.remember(algorithm, known.memory)
             algorithm.next()
             theta, done, now = torch.from_numpy(algorithm.pop.get("X")).to(theta), done + 1, time.perf_counter()
             spent, before = spent + now - before, now
-            if progress:
-                progress()
-            if file is not None and (stop.made or done == budget.generations or now - kept > KEEP_EVERY):
-                memory, random = _memory(name, algorithm)
-                document = {"of": kind, "generations": done, "seconds": spent, "random": random}
-                checkpoint.write(file, {"theta": theta, **memory}, document)
-                kept = now
+            progress()
+            if stop.made or done == budget.generations or now - written > KEEP_EVERY:
+                kept.save(_Population(theta, done, spent, kind.memory(algorithm)))
+                written = now
             if stop.made:
                 raise KeyboardInterrupt
     return Evolved(theta, spent)
 
 
+@dataclass(frozen=True)
+class _Population:
+    """The state of an evolution."""
+
+    theta: Tensor
+    generations: int = 0
+    seconds: float = 0.0
+    memory: Memory = field(default_factory=lambda: ({}, {}))
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """The file that a population is kept in, if there is one, and the settings that it must have been made with."""
+
+    file: Path | None
+    settings: dict[str, Any]
+
+    @classmethod
+    def of(cls, name: str, problem: Problem, budget: Budget, seed: int, out: Path | None) -> _Kept:
+        settings = {"method": name, "seed": seed, "population": budget.individuals(problem.m), "rows": budget.rows}
+        return cls(None if out is None else Path(out) / FILE, settings | describe(problem.identity or {}))
+
+    def load(self, start: Tensor, budget: Budget) -> _Population:
+        """The population in the file, or the one that everything starts from."""
+        if self.file is None or not self.file.exists():
+            return _Population(start)
+        arrays, document = checkpoint.read(self.file)
+        what = "the folder holds a population made with other settings"
+        refuse_difference(
+            document.get("of", {}), self.settings, what=what, fix="use the same settings or another folder"
+        )
+        memory = arrays, document.get("random", {})
+        found = _Population(arrays.pop("theta"), document["generations"], document["seconds"], memory)
+        if found.generations > budget.generations:
+            raise HyperfrontError(
+                "the folder holds a population that has had more generations",
+                got=f"{found.generations:,} generations in {self.file.parent}",
+                expected=f"{budget.generations:,} at most",
+                fix="use another folder",
+            )
+        if found.generations % BLOCK and found.generations < budget.generations and not memory[1]:
+            raise HyperfrontError(
+                "the folder holds a population of an earlier version, which cannot continue within a block",
+                got=f"{found.generations:,} generations in {self.file.parent}",
+                fix="use another folder",
+            )
+        return found
+
+    def save(self, population: _Population) -> None:
+        if self.file is not None:
+            arrays, random = population.memory
+            numbers = {"generations": population.generations, "seconds": population.seconds}
+            document = {"of": self.settings, **numbers, "random": random}
+            checkpoint.write(self.file, {"theta": population.theta, **arrays}, document)
+
+
 def seconds_so_far(out: Path) -> float:
     """What earlier calls have spent there."""
-    file = out / "population.safetensors"
+    file = out / FILE
     return checkpoint.read(file)[1]["seconds"] if file.exists() else 0.0
 
 
@@ -196,49 +230,24 @@ class _Fitness:
         return losses.double().cpu().numpy()
 
 
-def _begin(name: str, fitness: _Fitness, theta: Tensor, limit: float, seed: list[int]) -> Any:
-    """An algorithm of pymoo that has evaluated the population it begins with."""
-    try:
-        from pymoo.algorithms.moo.moead import ParallelMOEAD
-        from pymoo.algorithms.moo.nsga3 import NSGA3
-        from pymoo.core.problem import Problem as Pymoo
-    except ImportError:
-        raise HyperfrontError("NSGA-III and MOEA/D need pymoo", fix="pip install 'hyperfront[compare]'") from None
-
-    class Weights(Pymoo):
-        def __init__(self) -> None:
-            super().__init__(n_var=theta.shape[1], n_obj=fitness.m, xl=-limit, xu=limit)
-
-        def _evaluate(self, x: np.ndarray, out: dict[str, Any], *_: Any, **__: Any) -> None:
-            out["F"] = fitness(x)
-
-    directions, sampling = _directions(fitness.m, len(theta)).numpy(), theta.double().clamp(-limit, limit).numpy()
-    if name == "nsga3":
-        algorithm = NSGA3(ref_dirs=directions, pop_size=len(theta), sampling=sampling)
-    else:
-        algorithm = ParallelMOEAD(ref_dirs=directions, n_neighbors=min(20, len(theta)), sampling=sampling)
-    number = int(np.random.SeedSequence(seed).generate_state(1)[0])
-    algorithm.setup(Weights(), termination=("n_gen", BLOCK + 1), seed=number, verbose=False)
-    algorithm.next()
-    return algorithm
+def _train(job: Job) -> Trained:
+    protocol, problem, budget = job.protocol, job.problem, job.options
+    with locks.alone_in(job.folder), job.bar(budget.generations, "generation") as bar:
+        options: dict[str, Any] = {"seed": job.seed, "device": protocol.device, "out": job.folder, "progress": bar}
+        found = evolve(job.method.name, problem, budget, **options)
+    theta = along_rays(problem, found.theta, protocol.rays, device=protocol.device).to(protocol.device)
+    return as_run(problem, theta, protocol.rays, job.recipe, [{"status": {}, "seconds": found.seconds}]), {}
 
 
-def _memory(name: str, algorithm: Any) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """All that an algorithm knows: arrays, and the state of its random numbers."""
-    arrays = {key: algorithm.pop.get(key) for key in ("X", "F")}
-    arrays |= {key: getattr(_place(name, algorithm), key) for key in MEMORY[name]}
-    return {key: torch.from_numpy(array) for key, array in arrays.items()}, algorithm.random_state.bit_generator.state
-
-
-def _remember(name: str, algorithm: Any, memory: dict[str, Tensor], random: dict[str, Any]) -> None:
-    from pymoo.core.population import Population
-
-    algorithm.pop = Population.new(**{key: memory[key].numpy() for key in ("X", "F")})
-    for key in MEMORY[name]:
-        setattr(_place(name, algorithm), key, memory[key].numpy())
-    algorithm.random_state.bit_generator.state = random
-
-
-def _place(name: str, algorithm: Any) -> Any:
-    """Where an algorithm keeps what it remembers."""
-    return algorithm.survival.norm if name == "nsga3" else algorithm
+METHODS = tuple(
+    Method(
+        name=name,
+        label=algorithm.label,
+        family="evolutionary",
+        train=_train,
+        options=Budget,
+        check=lambda method, protocol, problem: check_evolvable(problem),
+        spent=lambda job: seconds_so_far(job.folder),
+    )
+    for name, algorithm in ALGORITHMS.items()
+)

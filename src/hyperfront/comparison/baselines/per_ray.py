@@ -17,42 +17,33 @@ import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from hyperfront import indicators
+from hyperfront.comparison.baselines.separate import as_run, asked, separate_models
 from hyperfront.comparison.baselines.starts import starts
-from hyperfront.errors import ProblemError, RayError
-from hyperfront.front import evaluate
+from hyperfront.comparison.method import Job, Method, Trained
+from hyperfront.errors import RayError
 from hyperfront.model import ParetoModel
-from hyperfront.preferences import InTurn, convert
+from hyperfront.preferences import InTurn
 from hyperfront.problem import Problem
 from hyperfront.problem.recipe import Recipe
-from hyperfront.solvers import PMTL, Solver
+from hyperfront.solvers import PMTL, HVMax, Solver
+from hyperfront.solvers.names import SOLVERS, make_solver
 from hyperfront.storage import checkpoint
 from hyperfront.training import Callback, Progress, fit
 from hyperfront.training.runs import Run, RunFolder
 from hyperfront.training.step import check_solver
-from hyperfront.training.validation import calibrate
 
+if TYPE_CHECKING:
+    from hyperfront.comparison.protocol import Protocol
 
-def asked(rays: Tensor, solver: Solver) -> Tensor:
-    """Rays of the convention ``inverse`` as the solver takes them."""
-    return convert(rays, "inverse", "direction") if solver.convention == "direction" else rays
-
-
-def separate_models(problem: Problem, rays: Tensor, theta: Tensor) -> ParetoModel:
-    """A model for each of ``rays [R, m]``, with the weights ``theta [R, n]``."""
-    model = problem.model(hypernet="separate", rays=rays)
-    (table,) = model.hypernet.parameters()
-    if theta.shape != table.shape:
-        raise ProblemError("the weights do not fit", got=list(theta.shape), expected=f"{list(table.shape)}, rays first")
-    with torch.no_grad():
-        table.copy_(theta)
-    return model
+SEPARATE = frozenset({"batch_size", "epochs", "lr", "schedule", "warmup"})
+"""Settings of a recipe that matter to separate models, and that `tune` can search."""
 
 
 def fit_stacked(
@@ -99,12 +90,9 @@ def fit_one_by_one(
             histories.append(run.history)
         epoch = _best_epoch(histories, problem)
         theta = torch.cat([checkpoint.read(_Keep.file(folder.path, epoch))[0]["theta"] for folder in folders])
-    model = separate_models(problem, rays, theta).to(run.model.device)
-    model.record = dict(run.model.record)
-    calibrate(model, problem, recipe.batch_size)
-    front = evaluate(model.eval(), problem.val, rays, batch_size=recipe.batch_size)
     history = list(itertools.chain.from_iterable(histories))
-    return Run(model=model, front=front, history=history, folder=RunFolder(Path(out)) if out else None)
+    together = as_run(problem, theta.to(run.model.device), rays, recipe, history, record=run.model.record)
+    return replace(together, folder=RunFolder(Path(out)) if out else None)
 
 
 def _checked(solver: Solver, rays: Tensor) -> tuple[Solver, Tensor]:
@@ -171,3 +159,36 @@ def _best_epoch(histories: Sequence[Sequence[dict[str, Any]]], problem: Problem)
     together = [torch.tensor([r["validation"]["losses"][0] for r in same]) for same in zip(*validated)]
     volumes = [indicators.hypervolume(losses, reference) for losses in together]
     return epochs[max(range(len(epochs)), key=lambda i: (volumes[i], i))]  # the last of equally good ones, as in a run
+
+
+def train_per_ray(job: Job) -> Trained:
+    """Train one model per ray with the solver of the method: all at once, or one by one if the protocol says so."""
+    solver, rays = make_solver(job.method.solver), job.protocol.rays
+    if job.protocol.one_by_one:
+        return fit_one_by_one(job.problem, rays, solver, job.recipe, out=job.folder, **job.fitting), {}
+    return fit_stacked(job.problem, rays, solver, job.recipe, out=job.folder, resume=True, **job.fitting), {}
+
+
+def _check(method: Method, protocol: Protocol, problem: Problem) -> None:
+    with_references(make_solver(method.solver), protocol.rays)
+
+
+def solver_label(name: str) -> str:
+    """The name of a solver in figures: that of its class."""
+    return type(make_solver(name)).__name__
+
+
+METHODS = tuple(
+    Method(
+        name=solver,
+        label=solver_label(solver),
+        family="per-ray",
+        train=train_per_ray,
+        solver=solver,
+        one_per_ray=True,
+        tunable=SEPARATE,
+        check=_check,
+    )
+    for solver in SOLVERS
+    if not isinstance(make_solver(solver), HVMax)  # which makes one front of several rays
+)

@@ -1,5 +1,4 @@
-"""Single task: a model for each objective alone. Their losses estimate the ideal point, which bounds
-every front; they are it where each model is the best there is."""
+"""Single task: a model for each objective alone. Their losses estimate the ideal point, which bounds every front."""
 
 from __future__ import annotations
 
@@ -9,6 +8,7 @@ import torch
 from torch import Tensor
 
 from hyperfront.comparison.baselines.per_ray import fit_stacked
+from hyperfront.comparison.method import Job, Method, Trained
 from hyperfront.front import Front
 from hyperfront.problem import Problem
 from hyperfront.problem.recipe import Recipe
@@ -33,3 +33,10 @@ def ideal_volume(front: Front) -> float:
         return -float(ideal_point(front).sum())
     room = torch.tensor(front.reference, dtype=torch.float64) - ideal_point(front)
     return float(room.clamp_min(0).prod())
+
+
+def _train(job: Job) -> Trained:
+    return fit_single_tasks(job.problem, job.recipe, out=job.folder, resume=True, **job.fitting), {}
+
+
+METHOD = Method(name="single", label="single task", family="single", train=_train, gives="ideal")
