@@ -33,6 +33,7 @@ from hyperfront.errors import CheckpointError, HyperfrontError
 from hyperfront.model.hypernets import SeparateHypernet
 from hyperfront.problem.recipe import Recipe
 from hyperfront.problem.sources import NoData
+from hyperfront.solvers.epo import FEW
 from hyperfront.solvers.linalg.minnorm import active_set
 from hyperfront.solvers.linalg.planar import shortest_in_plane
 from hyperfront.storage import batches
@@ -226,16 +227,17 @@ def test_in_a_box_epo_ends_on_the_rays_from_random_starts():
 
 def test_weights_of_two_objectives_are_found_without_reading_from_the_device():
     """A fake tensor has no numbers, so whatever reads one fails; a step that passes can become a CUDA graph."""
-    solvers = [hf.LS(), hf.EPO(), hf.MGDA(), hf.PMTL(), hf.PMTL(references=RAYS.tolist())]
-    grads = torch.randn(5, 2, 7, dtype=torch.float64)
-    given = (torch.rand(5, 2, dtype=torch.float64) + 0.1, RAYS, grads @ grads.mT)
-    hypernet = SeparateHypernet(2, 3, rays=RAYS)
+    rays = hf.rays(FEW + 1, m=2)  # up to FEW rays are plain numbers, but only on the CPU
+    solvers = [hf.LS(), hf.EPO(), hf.MGDA(), hf.PMTL(), hf.PMTL(references=rays.tolist())]
+    grads = torch.randn(len(rays), 2, 7, dtype=torch.float64)
+    given = (torch.rand(len(rays), 2, dtype=torch.float64) + 0.1, rays, grads @ grads.mT)
+    hypernet = SeparateHypernet(2, 3, rays=rays)
     for solver in solvers:
         solver(*given)  # what is made once is made here
         with FakeTensorMode(allow_non_fake_inputs=True) as mode:
-            assert solver(*(mode.from_tensor(tensor) for tensor in given))[0].shape == (5, 2)
+            assert solver(*(mode.from_tensor(tensor) for tensor in given))[0].shape == rays.shape
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
-        hypernet(mode.from_tensor(RAYS.float())).sum().backward()
+        hypernet(mode.from_tensor(rays.float())).sum().backward()
 
 
 def test_the_shortest_vector_in_the_plane_is_that_of_the_active_set_method():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from torch import Tensor
@@ -71,6 +71,5 @@ class Protocol:
 def with_settings(recipe: Recipe, settings: Mapping[str, Any]) -> Recipe:
     """The recipe with some settings replaced; settings that are no field of it are options of the model."""
     known = {item.name for item in fields(Recipe)}
-    own: dict[str, Any] = {key: value for key, value in settings.items() if key in known}
-    model = {key: value for key, value in settings.items() if key not in known}
-    return replace(replace(recipe, model={**recipe.model, **model}), **own)
+    model = {name: value for name, value in settings.items() if name not in known}
+    return recipe.changed(model=model, **{name: value for name, value in settings.items() if name in known})

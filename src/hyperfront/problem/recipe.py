@@ -34,6 +34,19 @@ class Recipe:
     separate: Mapping[str, Any] = field(default_factory=dict)
     """What is different for one model per ray (:mod:`hyperfront.comparison.baselines`), such as the learning rate."""
 
+    def changed(
+        self, *, model: Mapping[str, Any] | None = None, arguments: Mapping[str, Any] | None = None, **settings: Any
+    ) -> Recipe:
+        """The recipe with other settings. None leaves a setting as it is; options of the model and arguments of the
+        problem are added to those that the recipe has.
+
+        >>> Recipe(lr=0.1, model={"hidden": 3}).changed(lr=None, epochs=5, model={"layers": 2}).model
+        {'hidden': 3, 'layers': 2}
+        """
+        given = {name: value for name, value in settings.items() if value is not None}
+        parts = {"model": {**self.model, **(model or {})}, "arguments": {**self.arguments, **(arguments or {})}}
+        return replace(self, **parts, **given)
+
     def training(self) -> dict[str, Any]:
         """The arguments of :func:`hyperfront.fit` that every method has."""
         return {

@@ -231,7 +231,7 @@ def check(step: Step, rays: Tensor, batch: Batch) -> None:
     batch = batches.split(batch, len(rays)) if step.split else batch
     leaf = model.hypernet(rays).detach().requires_grad_()
     try:
-        losses = model.target.map(problem.losses, leaf, rays, batch, split=step.split)
+        losses = torch.stack(model.target.map(problem.each_loss, leaf, rays, batch, split=step.split), dim=1)
     except ValueError as error:
         if "more than 1 value per channel" not in str(error):  # PyTorch's words for it
             raise

@@ -24,7 +24,22 @@ Start with `hyperfront demo`. `hyperfront COMMAND --help` explains a command."""
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of the command ``hyperfront``."""
     with guarded():
-        _run(sys.argv[1:] if arguments is None else arguments)
+        import tyro
+
+        from hyperfront import __version__
+        from hyperfront.apps.cli import data
+
+        given, every = sys.argv[1:] if arguments is None else arguments, (tyro.conf.FlagCreatePairsOff,)
+        functions = _functions()
+        if given == ["--version"]:
+            print(f"hyperfront {__version__}")  # noqa: T201
+        elif given[:1] == ["data"]:
+            data.data.cli(prog="hyperfront data", description=data.DESCRIPTION, args=given[1:], config=every)
+        elif given and given[0] in functions:  # alone, so that help and mistakes are about this command only
+            tyro.cli(functions[given[0]], prog=f"hyperfront {given[0]}", args=given[1:], config=every)
+        else:
+            _refuse_unknown(given, [*functions, "data"])
+            _overview(functions).cli(prog="hyperfront", description=DESCRIPTION, args=given or ["--help"], config=every)
 
 
 @contextmanager
@@ -46,10 +61,8 @@ def guarded() -> Iterator[None]:
         _fail(f"cannot use {error.filename}: {error.strerror}" if error.filename else str(error), code=2)
 
 
-def _run(given: list[str]) -> None:
-    import tyro
-
-    from hyperfront.apps.cli import data
+def _functions() -> dict[str, Callable[..., None]]:
+    """The commands by name."""
     from hyperfront.apps.cli.compare import compare
     from hyperfront.apps.cli.demo import demo
     from hyperfront.apps.cli.doctor import doctor
@@ -62,7 +75,7 @@ def _run(given: list[str]) -> None:
     from hyperfront.apps.cli.train import train
     from hyperfront.apps.cli.tune import tune
 
-    functions = {
+    return {
         "demo": demo,
         "problems": problems,
         "train": train,
@@ -75,23 +88,13 @@ def _run(given: list[str]) -> None:
         "results": results,
         "doctor": doctor,
     }
-    commands = [*functions, "data"]
-    if given == ["--version"]:
-        from hyperfront import __version__
 
-        print(f"hyperfront {__version__}")  # noqa: T201
-        return
-    if given and not given[0].startswith("-") and given[0] not in commands:
+
+def _refuse_unknown(given: list[str], commands: list[str]) -> None:
+    if given and not given[0].startswith("-"):
         near = difflib.get_close_matches(given[0], commands, n=1, cutoff=0.6)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         _fail(f"unknown command {given[0]!r}.{hint} There are: {', '.join(commands)}.", code=2)
-    every = (tyro.conf.FlagCreatePairsOff,)
-    if given and given[0] == "data":
-        data.data.cli(prog="hyperfront data", description=data.DESCRIPTION, args=given[1:], config=every)
-    elif given and given[0] in functions:  # alone, so that help and mistakes are about this command only
-        tyro.cli(functions[given[0]], prog=f"hyperfront {given[0]}", args=given[1:], config=every)
-    else:
-        _overview(functions).cli(prog="hyperfront", description=DESCRIPTION, args=given or ["--help"], config=every)
 
 
 def _overview(functions: Mapping[str, Callable[..., None]]) -> SubcommandApp:

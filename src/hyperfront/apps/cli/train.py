@@ -7,7 +7,8 @@ import itertools
 import shlex
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -111,18 +112,16 @@ def train(
         dry_run: Print settings, sizes and the expected time, and stop.
     """
     name, made = problem, make_solver(solver, parse(solver_arguments))
-    settings = recipe(name, preset)
-    given: dict[str, Any] = {
-        "epochs": epochs,
-        "batch_size": batch_size,
-        "rays_per_step": rays_per_step,
-        "lr": lr,
-        "alpha": alpha,
-        "evaluation_rays": rays,
-        "model": None if hidden is None else {**settings.model, "hidden": hidden},
-        "arguments": {**settings.arguments, **parse(arguments)},
-    }
-    settings = dataclasses.replace(settings, **{key: value for key, value in given.items() if value is not None})
+    settings = recipe(name, preset).changed(
+        epochs=epochs,
+        batch_size=batch_size,
+        rays_per_step=rays_per_step,
+        lr=lr,
+        alpha=alpha,
+        evaluation_rays=rays,
+        model={} if hidden is None else {"hidden": hidden},
+        arguments=parse(arguments),
+    )
     _check_files(out, result, resume)
     built = build(name, data_dir=data_dir, **settings.arguments)
     if not 0 <= seed < 2**63:
@@ -144,25 +143,31 @@ def train(
         return
     folder = RunFolder(out or free_folder(Path("runs") / f"{name}-{solver}"))
     before, start = folder.seconds() if resume else 0.0, time.perf_counter()
-    run = _fit(model, built, folder, resume, settings, made, seed=seed, engine=engine)
+    with _resumable(name, folder):
+        run = fit(
+            model,
+            built,
+            **settings.hypernetwork(made),
+            seed=seed,
+            out=folder.path,
+            resume=resume,
+            engine=engine,
+            validation_rays=settings.evaluation_rays,
+            callbacks=[Progress()],
+        )
     seconds = before + time.perf_counter() - start
     report(run, built, seconds=seconds)
     if result is not None:
         known = describe(dataclasses.asdict(settings))
         known |= {"solver": parse(solver_arguments)} if solver_arguments else {}
-        found = measure(
-            run,
-            built,
-            preset=preset or next(iter(entry(name).presets)),
-            method=find_method(name_of(HYPERNETWORK, solver)),
-            seed=seed,
-            settings=known,
-            seconds=seconds,
-        )
+        preset, method = preset or next(iter(entry(name).presets)), find_method(name_of(HYPERNETWORK, solver))
+        found = measure(run, built, preset=preset, method=method, seed=seed, settings=known, seconds=seconds)
         found.save(result)
-        test = found.fronts["test"]
-        reached = f"hypervolume {test['hypervolume']:.4f}, uniformity {test['uniformity']:.4f}"
-        console.print(f"\n{'test: ' if built.has_data else ''}{reached}; {result}")
+        split, reached = (
+            "test: " if built.has_data else "",
+            "hypervolume {hypervolume:.4f}, uniformity {uniformity:.4f}",
+        )
+        console.print(f"\n{split}{reached.format(**found.fronts['test'])}; {result}")
 
 
 def _check_files(out: Path | None, result: Path | None, resume: bool) -> None:
@@ -175,22 +180,13 @@ def _check_files(out: Path | None, result: Path | None, resume: bool) -> None:
         refuse_unwritable(result, again=resume)
 
 
-def _fit(
-    model: ParetoModel,
-    problem: Problem,
-    folder: RunFolder,
-    resume: bool,
-    settings: Recipe,
-    solver: Solver,
-    **options: Any,
-) -> Run:
-    """Train; Ctrl-C says how to continue."""
-    rays, shown = settings.evaluation_rays, [Progress()]
-    options |= {"out": folder.path, "resume": resume, "validation_rays": rays, "callbacks": shown}
+@contextmanager
+def _resumable(name: str, folder: RunFolder) -> Iterator[None]:
+    """Inside, Ctrl-C says how to continue."""
     try:
-        return fit(model, problem, **options, **settings.hypernetwork(solver))
+        yield
     except KeyboardInterrupt as stop:
-        raise KeyboardInterrupt(_stopped(str(stop), problem.name, folder)) from None
+        raise KeyboardInterrupt(_stopped(str(stop), name, folder)) from None
     finally:
         with suppress(OSError):  # removes a folder that is still empty
             folder.path.rmdir()
