@@ -28,7 +28,7 @@ from hyperfront.comparison.baselines import (
     separate_models,
     starts,
 )
-from hyperfront.comparison.baselines.cpmtl import Curvature
+from hyperfront.comparison.baselines.curvature import Curvature
 from hyperfront.errors import CheckpointError, HyperfrontError
 from hyperfront.model.hypernets import SeparateHypernet
 from hyperfront.problem.recipe import Recipe

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import signal
 from collections.abc import Callable
 from types import FunctionType
@@ -12,8 +13,9 @@ import torch
 from torch import Tensor, nn
 
 import hyperfront as hf
-from hyperfront.comparison.baselines import cpmtl
-from hyperfront.comparison.baselines.cpmtl import Curvature
+from hyperfront.comparison.baselines import curvature as curvature_module
+from hyperfront.comparison.baselines.curvature import Curvature
+from hyperfront.kernels.capture import captured
 from hyperfront.kernels.layers import cross_entropy
 from hyperfront.model import target
 from hyperfront.problem.registry import build
@@ -315,7 +317,7 @@ def test_products_with_the_hessian_are_those_without_a_graph(made, monkeypatch):
     theta, alpha = model.weights([[0.5, 0.5]])[0].detach(), torch.tensor([0.3, 0.7], device="cuda")
     with exact_products():
         graph = curvature.hessian(theta, alpha)
-        monkeypatch.setattr(cpmtl, "replayed", lambda function, like: function)
+        monkeypatch.setattr(curvature_module, "replayed", lambda function, like: function)
         eager = curvature.hessian(theta, alpha)
         assert not isinstance(graph, FunctionType)
         for seed in range(3):
@@ -329,6 +331,24 @@ def test_a_graph_takes_the_eager_steps_of_other_optimizers(optimizer):
     options = {"momentum": 0.9} if optimizer is torch.optim.SGD else {}
     changes = {"optimizer": lambda p: optimizer(p, lr=1e-3, weight_decay=0.01, **options), "solver": hf.LS()}
     assert_same(*(trained(lambda: regression(mlp()), engine, **changes) for engine in ("graph", "eager")))
+
+
+def test_a_graph_that_becomes_garbage_does_not_disturb_the_recording_of_another():
+    threshold, x, stream = gc.get_threshold(), torch.ones(4, device="cuda"), torch.cuda.Stream()
+    first, second = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
+    with captured(first, stream=stream):
+        x.mul_(2)
+    cycle: list = [first]
+    cycle.append(cycle)
+    del first, cycle
+    try:
+        gc.set_threshold(1)
+        with captured(second, stream=stream):
+            x.add_(sum(len([[number]]) for number in range(1000)))
+    finally:
+        gc.set_threshold(*threshold)
+    second.replay()
+    assert x.tolist() == [1001.0] * 4
 
 
 @pytest.mark.parametrize("name", toys.ENTRIES)

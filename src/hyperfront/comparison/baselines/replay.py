@@ -9,6 +9,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
+from hyperfront.kernels.capture import captured
+
 Function = Callable[[Tensor], Tensor]
 
 
@@ -42,8 +44,7 @@ class _Replayed:
         self.function = function  # kept, and with it the memory that the graph reads
         self.given, self.graph = torch.zeros_like(like), torch.cuda.CUDAGraph()
         function(self.given)  # allocates, and chooses algorithms
-        stream = torch.cuda.current_stream(like.device)
-        with torch.cuda.graph(self.graph, stream=stream, capture_error_mode="thread_local"):
+        with captured(self.graph, stream=torch.cuda.current_stream(like.device)):
             self.found = function(self.given)
 
     def __call__(self, value: Tensor) -> Tensor:

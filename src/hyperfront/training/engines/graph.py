@@ -23,6 +23,7 @@ from torch.optim import SGD, Adam, AdamW
 
 from hyperfront.errors import HyperfrontError
 from hyperfront.kernels import on_gpu
+from hyperfront.kernels.capture import captured
 from hyperfront.problem.sources import resident
 from hyperfront.solvers import Solver, Stateful, Status
 from hyperfront.solvers.chain import Chain
@@ -168,11 +169,11 @@ class Graph:
                 self.t.zero_()
                 began = time.perf_counter()
                 for place, graph in enumerate(graphs):
-                    with torch.cuda.graph(graph, pool, stream, capture_error_mode="thread_local"):
+                    with captured(graph, stream=stream, pool=pool):
                         self._step(place, beside)
                 if self.epochs.length >= MANY and (time.perf_counter() - began) * MANY < PATIENCE:
                     self.many = torch.cuda.CUDAGraph()
-                    with torch.cuda.graph(self.many, pool, stream, capture_error_mode="thread_local"):
+                    with captured(self.many, stream=stream, pool=pool):
                         for step in range(MANY):
                             self._step(step % 2, beside)
             except (RuntimeError, NotImplementedError) as error:
