@@ -32,7 +32,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from serving_load import Connection, burst, closed_loop, health_during, hostile_request, latencies, rays
+from stopwatch.load import Connection, burst, closed_loop, health_during, hostile_request, latencies, rays
 
 CONNECTIONS, BURST, LATENCY_TURNS = 8, 80, 9
 BARS = {"one ray": 0.95, "100 rays": 0.8, "a new ray each": 0.4}

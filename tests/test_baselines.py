@@ -138,7 +138,7 @@ def test_a_population_goes_on_only_as_what_it_is(tmp_path):
         ("nsga3", toys.vlmop2(), replace(few, population=12), 0),
         ("nsga3", toys.vlmop2(), few, 1),
     ):
-        with pytest.raises(CheckpointError, match="population of something else"):
+        with pytest.raises(CheckpointError, match="made with other settings"):
             evolve(name, problem, budget, seed=seed, out=tmp_path)
 
 

@@ -300,7 +300,7 @@ def test_json_survives_its_file(tmp_path):
 def test_what_lies_below_a_file_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("old")
     for path in (tmp_path / "file" / "x", tmp_path / "file" / "deeper" / "x"):
-        with pytest.raises(CheckpointError, match="cannot write"):
+        with pytest.raises(CheckpointError, match="cannot"):
             checkpoint.write(path, {}, {})
     assert [p.name for p in tmp_path.iterdir()] == ["file"] and (tmp_path / "file").read_text() == "old"
 

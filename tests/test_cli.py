@@ -305,5 +305,5 @@ def test_help_for_a_terminal_without_unicode():
 
 def test_where_nothing_can_be_written_nothing_is_trained(tmp_path):
     (tmp_path / "file").write_text("not a folder")
-    text = in_this_process("reproduce", "figure-8", "--out", "file/results", folder=tmp_path, code=2)
+    text = in_this_process("compare", "zdt2", "--out", "file/results", folder=tmp_path, code=2)
     assert "cannot write" in text and "phn-epo" not in text

@@ -77,7 +77,7 @@ def test_the_demo_runs_from_the_wheel_in_an_environment_of_its_own(built, tmp_pa
 
 
 def test_the_version_is_stated_once():
-    stated = re.compile(rf'version\W+"?{re.escape(hf.__version__)}\b')
+    stated = re.compile(rf'version\w*\W+"?{re.escape(hf.__version__)}\b')
     files = [ROOT / "pyproject.toml", *(ROOT / "src").rglob("*.py")]
     assert [path.name for path in files if stated.search(path.read_text())] == ["__init__.py"]
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == hf.__version__
