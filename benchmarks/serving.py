@@ -53,10 +53,10 @@ def run_server(kind: str, port: int) -> None:
     import hyperfront as hf
     from hyperfront.apps.serve import logs
     from hyperfront.apps.serve.app import create_app
+    from hyperfront.apps.serve.options import Limits, ServiceOptions
     from hyperfront.apps.serve.process import settle
     from hyperfront.apps.serve.service import serve_model
-    from hyperfront.apps.serve.settings import Limits, Settings
-    from hyperfront.apps.serve.tensors import TensorSpec
+    from hyperfront.apps.serve.tensors import TensorMetadata
     from hyperfront.apps.shared.listening import OPTIONS
     from hyperfront.zoo.lenet import LeNet
 
@@ -64,7 +64,7 @@ def run_server(kind: str, port: int) -> None:
     torch.manual_seed(0)
     logs.set_up("info")
     model = hf.wrap(LeNet(), ["left", "right"]).eval()
-    service = serve_model(model, name="lenet", inputs=[TensorSpec("x", "FP32", (1, 36, 36))])
+    service = serve_model(model, name="lenet", inputs=[TensorMetadata("x", "FP32", (1, 36, 36))])
     if kind == "plain":
         net = model.at([0.5, 0.5])
 
@@ -77,7 +77,7 @@ def run_server(kind: str, port: int) -> None:
         from dataclasses import replace
 
         service = replace(service, predict=predict, cache=None)  # its estimates of time stay: the same batches
-    settings = Settings(Limits(concurrency=10_000))  # machines that others use too stop now and then
+    settings = ServiceOptions(Limits(concurrency=10_000))  # machines that others use too stop now and then
     app = create_app(service, settings)
     settle()
     uvicorn.run(app, port=port, **OPTIONS)

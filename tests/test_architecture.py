@@ -111,3 +111,15 @@ def test_nothing_prints_below_the_command_line():
             continue
         calls = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Call)]
         assert not [c for c in calls if isinstance(c.func, ast.Name) and c.func.id == "print"], path
+
+
+def test_no_function_is_longer_than_a_screen():
+    """Sixty lines at most, without signature and docstring; ruff (C901) bounds the branches."""
+    long = []
+    for path in (*SOURCES, *(PACKAGE.parents[1] / "reproduction").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                body = node.body[1:] if ast.get_docstring(node) else node.body
+                if body and body[-1].end_lineno - body[0].lineno + 1 > 60:
+                    long.append(f"{path.name}: {node.name}")
+    assert not long

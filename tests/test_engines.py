@@ -128,7 +128,7 @@ def test_engines_may_change_in_the_middle_of_an_epoch(tmp_path):
 class Streams:
     """Stands in for a stream, and for a graph: replaying takes the step that would have been captured."""
 
-    def __init__(self, engine: graph.Graph | None = None, place: int = 0):
+    def __init__(self, engine: graph.CudaGraphs | None = None, place: int = 0):
         self.engine, self.place = engine, place
 
     def wait_stream(self, other: Streams) -> None: ...
@@ -153,13 +153,13 @@ def graph_on_a_cpu(monkeypatch):
     monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: torch.get_rng_state())
     monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, device: torch.set_rng_state(state))
 
-    def capture(engine: graph.Graph) -> list[Streams]:
+    def capture(engine: graph.CudaGraphs) -> list[Streams]:
         stand_ins = [Streams(engine, place) for place in range(2)]
         with engine._as_it_was():  # a step that must leave no trace
             stand_ins[0].replay()
         return stand_ins
 
-    monkeypatch.setattr(graph.Graph, "_capture", capture)
+    monkeypatch.setattr(graph.CudaGraphs, "_capture", capture)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="Triton's interpreter is for machines without a GPU")

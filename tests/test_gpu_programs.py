@@ -304,7 +304,7 @@ def test_a_step_made_of_programs_is_the_plain_step(monkeypatch: pytest.MonkeyPat
     preferred = torch.rand(rays, 3).softmax(-1).to(DEVICE)
 
     def program(self: EPO, losses: Tensor, rays: Tensor, gram: Tensor) -> tuple[Tensor, Tensor]:
-        return self.lifted(losses, rays, gram, torch.zeros_like(losses[0]))
+        return self.floored(losses, rays, gram, torch.zeros_like(losses[0]))
 
     outcome = []
     for programs in (False, True):
@@ -349,7 +349,7 @@ def test_epo_lifts_what_is_too_small_and_reports_what_is_invalid(m: int) -> None
     gram[6, 0, 1] = gram[6, 1, 0] = math.nan
     floor = torch.full((m,), 1e-8, dtype=torch.float64)
     weights, status = solved(losses, rays, gram, floor)
-    expected, its_status = EPO().lifted(losses, rays, gram, floor)
+    expected, its_status = EPO().floored(losses, rays, gram, floor)
     assert torch.equal(status, its_status)
     assert status[1:].tolist() == 2 * [Status.FLOORED] + 5 * [Status.INVALID]
     torch.testing.assert_close(weights, expected, atol=1e-6, rtol=0)

@@ -17,7 +17,7 @@ from hyperfront.apps.cli.serve import serve as command
 from hyperfront.apps.serve.batching import Batcher
 from hyperfront.apps.serve.predictor import Query
 from hyperfront.apps.serve.service import serve_model
-from hyperfront.apps.serve.tensors import TensorSpec
+from hyperfront.apps.serve.tensors import TensorMetadata
 from hyperfront.problem.registry import build
 from hyperfront.storage.nests import tensors
 from tests.helpers.modules import CASES
@@ -215,7 +215,7 @@ def test_built_in_problems_are_served_without_their_data(name):
 def test_networks_that_normalize_by_their_batch_are_never_batched_with_others():
     net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4))
     model = hf.wrap(net, ["a", "b"], batchnorm="batch", hidden=4)
-    service = serve_model(model, inputs=[TensorSpec("x", "FP32", (4,))])
+    service = serve_model(model, inputs=[TensorMetadata("x", "FP32", (4,))])
     assert service.separate
     x = torch.randn(9, 4)
     expected = model.at([0.5, 0.5])(x[:5]).detach()
@@ -277,7 +277,7 @@ def test_sizes_may_be_free():
     net = torch.nn.ModuleDict({"map": torch.nn.Conv2d(1, 2, 3, padding=1)})
     net.forward = lambda x: (net["map"](x), net["map"](x).mean((1, 2, 3)))
     model = hf.wrap(net, ["a", "b"], hidden=4)
-    service = serve_model(model, inputs=[TensorSpec("x", "FP32", (1, -1, -1))], name="free")
+    service = serve_model(model, inputs=[TensorMetadata("x", "FP32", (1, -1, -1))], name="free")
     assert [spec.shape for spec in service.outputs] == [(2, -1, -1), ()]
     with serving(service) as client, triton.InferenceServerClient(client.address) as reader:
         for size in ((5, 7), (12, 4)):

@@ -20,9 +20,9 @@ import torch
 
 import hyperfront as hf
 from hyperfront.apps.serve import documents, logs, process, requests
+from hyperfront.apps.serve.options import Limits, ServiceOptions
 from hyperfront.apps.serve.service import Service
-from hyperfront.apps.serve.settings import Limits, Settings
-from hyperfront.apps.serve.tensors import TensorSpec
+from hyperfront.apps.serve.tensors import TensorMetadata
 from hyperfront.apps.shared.bodies import FREE, Bodies, BodyLimits
 from hyperfront.apps.shared.protocol import HEADER_BYTES, HEADER_COUNT
 from hyperfront.apps.shared.refusal import Refusal
@@ -36,13 +36,13 @@ LIMITS = Limits(body_bytes=400_000, held_bytes=1_000_000, elements=100_000, json
 
 def echo() -> Service:
     """The identity on rows of 3 numbers."""
-    spec = TensorSpec("x", "FP32", (3,))
+    spec = TensorMetadata("x", "FP32", (3,))
     return Service("echo", ("a", "b"), (spec,), (spec,), lambda some: [query.inputs for query in some], lambda _: 0.0)
 
 
 @pytest.fixture(scope="module")
 def server():
-    with serving(echo(), Settings(LIMITS)) as client:
+    with serving(echo(), ServiceOptions(LIMITS)) as client:
         yield client
         assert ask(client, 1)[0] == 200
 
@@ -99,10 +99,10 @@ def test_too_many_rows_and_numbers(server):
 
 
 def test_outputs_too_large_for_json_are_sent_as_binary():
-    spec, wide = TensorSpec("x", "FP32", (3,)), TensorSpec("y", "FP32", (3000,))
+    spec, wide = TensorMetadata("x", "FP32", (3,)), TensorMetadata("y", "FP32", (3000,))
     outputs = [(torch.zeros(10, 3000),)]
     service = Service("echo", ("a", "b"), (spec,), (wide,), lambda some: outputs, lambda _: 0.0)
-    with serving(service, Settings(LIMITS)) as client:
+    with serving(service, ServiceOptions(LIMITS)) as client:
         assert ask(client, 10)[0] == 413
         x = {"name": "x", "datatype": "FP32", "shape": [10, 3], "data": [0] * 30}
         wanted = {"parameters": {"ray": [0.5, 0.5], "binary_data_output": True}, "inputs": [x]}
@@ -111,7 +111,7 @@ def test_outputs_too_large_for_json_are_sent_as_binary():
 
 
 def test_a_body_that_never_ends_is_given_up():
-    with serving(echo(), Settings(Limits(seconds=0.2))) as client:
+    with serving(echo(), ServiceOptions(Limits(seconds=0.2))) as client:
         assert client.raw(POST + b"Content-Length: 100\r\n\r\n{", wait=20).startswith(b"HTTP/1.1 408")
 
 
@@ -223,7 +223,7 @@ def test_a_worker_takes_what_start_up_made_out_of_garbage_collection(tmp_path, m
     """A full collection would look through all of it, and stop every request meanwhile."""
     run = explored.toy(tmp_path / "run", "fonseca", variables=2)
     monkeypatch.setattr(logs, "set_up", lambda level: None)  # it would keep the captured stream
-    monkeypatch.setitem(os.environ, process.PLAN, json.dumps(asdict(process.Plan(str(run)))))
+    monkeypatch.setitem(os.environ, process.PLAN, json.dumps(asdict(process.WorkerOptions(str(run)))))
     before = gc.get_freeze_count()
     try:
         process.worker()

@@ -19,8 +19,8 @@ from schemathesis import GenerationMode
 from schemathesis.checks import CHECKS
 
 import hyperfront as hf
+from hyperfront.apps.serve.options import Limits, ServiceOptions
 from hyperfront.apps.serve.service import serve_model
-from hyperfront.apps.serve.settings import Limits, Settings
 from hyperfront.problem.registry import build
 from hyperfront.zoo.fairness import TabularNet
 from tests.helpers.serving import Client, serving
@@ -44,7 +44,7 @@ def server():
     )
     front = hf.Front(("a", "b"), hf.rays(3, m=2), torch.rand(3, 2).double())
     limits = Limits(body_bytes=200_000, elements=4096, rows=100, seconds=20)
-    with serving(serve_model(model, problem, name="people", front=front), Settings(limits)) as client:
+    with serving(serve_model(model, problem, name="people", front=front), ServiceOptions(limits)) as client:
         yield client
         check_alive(client)
 

@@ -18,10 +18,10 @@ from prometheus_client.parser import text_string_to_metric_families
 import hyperfront as hf
 from hyperfront.apps.serve import logs
 from hyperfront.apps.serve.batching import ON_THE_SPOT, Batcher
+from hyperfront.apps.serve.options import Limits, ServiceOptions
 from hyperfront.apps.serve.predictor import Query
 from hyperfront.apps.serve.service import Service, serve_model
-from hyperfront.apps.serve.settings import Limits, Settings
-from hyperfront.apps.serve.tensors import TensorSpec
+from hyperfront.apps.serve.tensors import TensorMetadata
 from hyperfront.apps.shared.cache import WeightCache
 from hyperfront.apps.shared.refusal import Refusal
 from tests.helpers.modules import ConvNet
@@ -206,7 +206,7 @@ def test_a_large_query_is_taken_apart_and_one_that_is_withdrawn_ends_early():
 @pytest.mark.parametrize("together_from", [2, 10**9], ids=["at once", "one by one"])
 def test_both_ways_through_several_rays_agree_with_the_plain_modules(together_from):
     model = small()
-    service = serve_model(model, inputs=[TensorSpec("x", "FP32", (4,))])
+    service = serve_model(model, inputs=[TensorMetadata("x", "FP32", (4,))])
     service.predict.together_from = together_from
     some, x = rays(7), torch.randn(12, 4)
     asked = [
@@ -225,7 +225,7 @@ def test_both_ways_through_several_rays_agree_with_the_plain_modules(together_fr
 
 
 def identity(predict=lambda some: [query.inputs for query in some], seconds=lambda _: 0.0) -> Service:
-    spec = TensorSpec("x", "FP32", (1,))
+    spec = TensorMetadata("x", "FP32", (1,))
     return Service("echo", ("a", "b"), (spec,), (spec,), predict, seconds)
 
 
@@ -234,7 +234,7 @@ PATH = "/v2/models/echo/infer"
 
 
 def test_with_a_key_only_health_is_open():
-    with serving(identity(), Settings(api_key="secret")) as client:
+    with serving(identity(), ServiceOptions(api_key="secret")) as client:
         key = {"Authorization": "Bearer secret"}
         assert client.get("/v2/health/live")[0] == client.get("/v2/health/ready")[0] == 200
         for path in ("/v2", "/metrics", "/docs", "/openapi.json", "/v1/front", "/v2/models/echo"):
@@ -247,7 +247,7 @@ def test_with_a_key_only_health_is_open():
 
 def test_pages_of_other_origins_are_let_in_by_name_only():
     asked = {"Origin": "https://a.example", "Access-Control-Request-Method": "POST"}
-    with serving(identity(), Settings(cors=("https://a.example",), api_key="secret")) as client:
+    with serving(identity(), ServiceOptions(cors=("https://a.example",), api_key="secret")) as client:
         status, headers, _ = client.call("OPTIONS", PATH, headers=asked)
         assert (status, headers["access-control-allow-origin"]) == (200, "https://a.example")
         assert client.call("OPTIONS", PATH, headers=asked | {"Origin": "https://b.example"})[0] == 400
@@ -263,7 +263,7 @@ def test_too_many_at_a_time_and_too_slow():
         go_on.wait(5)
         return [query.inputs for query in some]
 
-    settings = Settings(Limits(concurrency=2, seconds=0.5))
+    settings = ServiceOptions(Limits(concurrency=2, seconds=0.5))
     with serving(identity(predict, lambda _: 1.0), settings) as client:
         found: list = []
         threads = [threading.Thread(target=lambda: found.append(client.post(PATH, ASK))) for _ in range(2)]
@@ -302,7 +302,7 @@ def test_open_requests_are_answered_before_the_end():
 
 
 def test_prometheus_reads_the_metrics():
-    service = serve_model(small(), name="echo", inputs=[TensorSpec("x", "FP32", (4,))])
+    service = serve_model(small(), name="echo", inputs=[TensorMetadata("x", "FP32", (4,))])
     with serving(service) as client:
         tensor = {"name": "x", "datatype": "FP32", "shape": [2, 4], "data": [0] * 8}
         for index in range(5):

@@ -16,9 +16,9 @@ import uvicorn
 
 import hyperfront as hf
 from hyperfront.apps.serve.app import Server, create_app
+from hyperfront.apps.serve.options import ServiceOptions
 from hyperfront.apps.serve.service import Service, serve_model
-from hyperfront.apps.serve.settings import Settings
-from hyperfront.apps.serve.tensors import TensorSpec
+from hyperfront.apps.serve.tensors import TensorMetadata
 from hyperfront.apps.shared.listening import OPTIONS
 from hyperfront.zoo.lenet import LeNet
 
@@ -33,11 +33,11 @@ def lenet() -> hf.ParetoModel:
 
 
 def lenet_service(**options: Any) -> Service:
-    return serve_model(lenet(), name="lenet", inputs=[TensorSpec("x", "FP32", (1, 36, 36))], **options)
+    return serve_model(lenet(), name="lenet", inputs=[TensorMetadata("x", "FP32", (1, 36, 36))], **options)
 
 
 @contextmanager
-def serving(service: Service, settings: Settings = Settings()) -> Iterator[Client]:  # noqa: B008 (frozen)
+def serving(service: Service, settings: ServiceOptions = ServiceOptions()) -> Iterator[Client]:  # noqa: B008 (frozen)
     """A client of the service while it runs."""
     app = create_app(service, settings)
     server = uvicorn.Server(uvicorn.Config(app, port=0, **OPTIONS))

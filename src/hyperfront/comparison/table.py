@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from hyperfront import indicators
+from hyperfront import indicators, preferences
 from hyperfront.comparison.method import Method
 from hyperfront.comparison.result import Result
-from hyperfront.preferences import rays as laid_out
 from hyperfront.problem.recipe import Recipe
 from hyperfront.problem.registry import problems
 from hyperfront.storage.provenance import describe
@@ -102,7 +101,7 @@ def _rays(result: Result) -> str:
     count = len(result.rays)
     if not count:
         return f"from {len(result.settings['rays'])}" if "rays" in result.settings else "-"
-    usual = laid_out(count, len(result.objectives)).double()
+    usual = preferences.rays(count, len(result.objectives)).double()
     asked = torch.tensor(result.rays, dtype=torch.float64), result.inverse_rays()
     if any(rays.shape == usual.shape and torch.allclose(rays, usual, atol=1e-4) for rays in asked):
         return str(count)

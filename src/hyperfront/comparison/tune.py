@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from hyperfront import indicators
+from hyperfront import indicators, preferences
 from hyperfront.comparison.baselines import fit_stacked, with_references
 from hyperfront.comparison.hypernetwork import fit_hypernetwork
 from hyperfront.comparison.methods import find_method
@@ -26,7 +26,6 @@ from hyperfront.comparison.pruning import STARTUP, WARMUP, BelowMedian, Dominate
 from hyperfront.comparison.search import LEARNING_RATE, Space, check_search, sampler, suggest
 from hyperfront.comparison.tuned import Tuned
 from hyperfront.errors import HyperfrontError, LossError
-from hyperfront.preferences import rays as laid_out
 from hyperfront.problem import Problem
 from hyperfront.problem.recipe import Recipe
 from hyperfront.solvers.names import make_solver
@@ -166,7 +165,7 @@ def _one_ray(
     solver = with_references(make_solver(find_method(method).solver), protocol.rays)
     options = {"device": protocol.device, "engine": protocol.engine, "seed": seed}
     watching = [*callbacks, Dominated(trial, math.ceil(WARMUP * recipe.epochs))]
-    run = fit_stacked(problem, laid_out(1, problem.m), solver, recipe, callbacks=watching, **options)
+    run = fit_stacked(problem, preferences.rays(1, problem.m), solver, recipe, callbacks=watching, **options)
     _note(trial, run.front, problem)
     return trial.user_attrs["losses"][0]
 

@@ -46,8 +46,8 @@ class Solver(ABC):
     @abstractmethod
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]: ...
 
-    def lifted(self, losses: Tensor, rays: Tensor, gram: Tensor | None, floor: Tensor) -> tuple[Tensor, Tensor]:
-        """The same with losses between 0 and ``floor [m]`` lifted to it, which the status tells."""
+    def floored(self, losses: Tensor, rays: Tensor, gram: Tensor | None, floor: Tensor) -> tuple[Tensor, Tensor]:
+        """The same with losses between 0 and ``floor [m]`` raised to it; the status says which rays have one."""
         low = (losses >= 0) & (losses < floor)
         weights, status = self(torch.where(low, floor, losses.double()), rays, gram)
         floored = low.any(-1) & (status == Status.AS_NAMED)

@@ -94,9 +94,9 @@ class EPO(Solver):
         weights = torch.where(valid[:, None], alpha.to(losses.dtype), rays.to(losses.dtype))
         return weights, status.masked_fill(~valid, Status.INVALID).to(torch.uint8)
 
-    def lifted(self, losses: Tensor, rays: Tensor, gram: Tensor | None, floor: Tensor) -> tuple[Tensor, Tensor]:
+    def floored(self, losses: Tensor, rays: Tensor, gram: Tensor | None, floor: Tensor) -> tuple[Tensor, Tensor]:
         if not on_gpu(losses):
-            return super().lifted(losses, rays, gram, floor)
+            return super().floored(losses, rays, gram, floor)
         from hyperfront.kernels.gpu.epo import epo_on_gpu  # needs Triton
 
         return epo_on_gpu(losses.detach(), rays, check_gram(self, losses, rays, gram), floor, self.tolerance)

@@ -30,7 +30,7 @@ from hyperfront.storage import batches, nests
 from hyperfront.storage.batches import Batch
 
 FLOOR = 1e-8
-"""A loss below this share of its running mean is lifted to it, where the solver needs positive losses."""
+"""A loss below this share of its running mean is raised to it, where the solver needs positive losses."""
 MEMORY = 0.01
 """The share of a step in that mean."""
 
@@ -212,7 +212,7 @@ def _solve(
     """The solver's weights, after lifting losses near zero where it needs positive ones."""
     seen = losses.device.type == "cpu" and mean is not None and not (losses < FLOOR * mean).any()  # a GPU would stop
     if solver.positive and mean is not None and not seen:
-        weights, status = solver.lifted(losses, rays, gram, FLOOR * mean)
+        weights, status = solver.floored(losses, rays, gram, FLOOR * mean)
     else:
         weights, status = solver(losses, rays, gram)
     return weights.to(losses.dtype), status

@@ -12,6 +12,7 @@ import torch
 import tyro
 from rich.console import Console
 
+from hyperfront import preferences
 from hyperfront.apps.cli.arguments import (
     RAYS,
     Arguments,
@@ -36,7 +37,6 @@ from hyperfront.comparison.protocol import Protocol
 from hyperfront.comparison.result import Result
 from hyperfront.comparison.tuned import Tuned
 from hyperfront.errors import CheckpointError, HyperfrontError, unknown_name
-from hyperfront.preferences import rays as laid_out
 from hyperfront.problem import Problem
 from hyperfront.problem.registry import build, entry, recipe
 from hyperfront.storage import files
@@ -110,7 +110,7 @@ def compare(
     protocol = Protocol(
         preset=preset,
         recipe=settings,
-        rays=laid_out(rays, built.m),
+        rays=preferences.rays(rays, built.m),
         options=_options(options),
         one_by_one=one_by_one,
         device=str(choose_device(device, built)),

@@ -67,11 +67,11 @@ def serve(
         log_level: How much is logged; info has one line for each request.
     """
     try:
-        from hyperfront.apps.serve.process import Plan, serve
-        from hyperfront.apps.serve.settings import Limits
+        from hyperfront.apps.serve.options import Limits
+        from hyperfront.apps.serve.process import WorkerOptions, serve
     except ImportError as error:
         raise HyperfrontError("serving needs more packages", got=error, fix="pip install 'hyperfront[serve]'") from None
-    plan = Plan(
+    plan = WorkerOptions(
         run=str(run),
         name=name,
         target=target,

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import torch
 import tyro
 
+from hyperfront import preferences
 from hyperfront.apps.cli.arguments import (
     RAYS,
     Arguments,
@@ -30,7 +31,6 @@ from hyperfront.comparison.search import LEARNING_RATE, check_search
 from hyperfront.comparison.tune import tune as run_trials
 from hyperfront.comparison.tuned import Tuned
 from hyperfront.errors import HyperfrontError
-from hyperfront.preferences import rays as laid_out
 from hyperfront.problem.registry import build, entry, recipe
 from hyperfront.storage.files import make_folder, refuse_unwritable
 from hyperfront.training import Progress
@@ -99,7 +99,7 @@ def tune(
     protocol = Protocol(
         preset=preset,
         recipe=settings,
-        rays=laid_out(rays, built.m),
+        rays=preferences.rays(rays, built.m),
         device=str(choose_device(device, built)),
         engine=engine,
     )

@@ -24,9 +24,9 @@ from hyperfront.apps.serve.batching import Batcher
 from hyperfront.apps.serve.gate import Gate
 from hyperfront.apps.serve.large import LARGE, LargeWork
 from hyperfront.apps.serve.metrics import Metrics
+from hyperfront.apps.serve.options import ServiceOptions
 from hyperfront.apps.serve.predictor import Outputs
 from hyperfront.apps.serve.service import Service, operating_point
-from hyperfront.apps.serve.settings import Settings
 from hyperfront.apps.shared import choice
 from hyperfront.apps.shared.bodies import Bodies
 from hyperfront.apps.shared.refusal import Refusal, headers, one_line
@@ -41,7 +41,7 @@ VERSION = "1"
 class Server:
     """A service with what works for it."""
 
-    def __init__(self, service: Service, settings: Settings):
+    def __init__(self, service: Service, settings: ServiceOptions):
         self.service, self.settings, self.limits = service, settings, settings.limits
         self.metrics, self.bodies, self.large = Metrics(), Bodies(settings.limits), LargeWork()
         self.batcher = Batcher(
@@ -117,7 +117,7 @@ class Server:
         return await self._within(deadline, self.batcher.run(lambda: operating_point(front, asked)))
 
 
-def create_app(service: Service, settings: Settings = Settings()) -> FastAPI:  # noqa: B008 (frozen)
+def create_app(service: Service, settings: ServiceOptions = ServiceOptions()) -> FastAPI:  # noqa: B008 (frozen)
     """The ASGI application that offers ``service``."""
     server = Server(service, settings)
     app = FastAPI(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from hyperfront.apps.serve.options import ServiceOptions
 from hyperfront.apps.serve.service import RAY, Service
-from hyperfront.apps.serve.settings import Settings
-from hyperfront.apps.serve.tensors import TensorSpec
+from hyperfront.apps.serve.tensors import TensorMetadata
 
 EXTENSIONS = ["binary_tensor_data", "model_configuration", "model_repository", "parameters"]
 
@@ -24,10 +24,10 @@ def metadata(service: Service, version: str) -> dict[str, Any]:
     }
 
 
-def config(service: Service, settings: Settings) -> dict[str, Any]:
+def config(service: Service, settings: ServiceOptions) -> dict[str, Any]:
     """The same in the words of Triton's model configuration."""
 
-    def tensor(spec: TensorSpec) -> dict[str, Any]:
+    def tensor(spec: TensorMetadata) -> dict[str, Any]:
         return {"name": spec.name, "data_type": f"TYPE_{spec.datatype}", "dims": list(spec.shape)}
 
     return {

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hyperfront.apps.serve import logs
 from hyperfront.apps.serve.metrics import Metrics
-from hyperfront.apps.serve.settings import Settings
+from hyperfront.apps.serve.options import ServiceOptions
 
 OPEN = ("/v2/health/live", "/v2/health/ready")
 """For probes, which carry no key and must not be turned away when there is much to do."""
@@ -22,7 +22,7 @@ OPEN = ("/v2/health/live", "/v2/health/ready")
 class Gate:
     """ASGI middleware around the routes; pure ASGI, since the wrappers for it cost more than a small network."""
 
-    def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics):
+    def __init__(self, app: ASGIApp, settings: ServiceOptions, metrics: Metrics):
         self.app, self.settings, self.metrics = app, settings, metrics
         self.expected = f"Bearer {settings.api_key}".encode() if settings.api_key else None
         self.working = 0

@@ -18,8 +18,8 @@ from fastapi import FastAPI
 
 from hyperfront.apps.serve import describe, logs
 from hyperfront.apps.serve.app import create_app
+from hyperfront.apps.serve.options import Limits, ServiceOptions
 from hyperfront.apps.serve.service import Service, open_run
-from hyperfront.apps.serve.settings import Limits, Settings
 from hyperfront.apps.serve.tensors import parse
 from hyperfront.apps.shared.listening import OPTIONS, address, listen
 from hyperfront.errors import HyperfrontError
@@ -29,7 +29,7 @@ PLAN, KEY, SHARED = "HYPERFRONT_SERVE", "HYPERFRONT_API_KEY", "PROMETHEUS_MULTIP
 
 
 @dataclass(frozen=True)
-class Plan:
+class WorkerOptions:
     """Everything that a worker needs to know, but for the API key: that is in the environment, out of sight."""
 
     run: str
@@ -45,9 +45,9 @@ class Plan:
     log_level: str = "info"
     limits: Limits = field(default_factory=Limits)
 
-    def settings(self) -> Settings:
+    def settings(self) -> ServiceOptions:
         key = os.environ.get(KEY) or None
-        return Settings(self.limits, self.batch_rows, key, tuple(self.cors))
+        return ServiceOptions(self.limits, self.batch_rows, key, tuple(self.cors))
 
     def service(self) -> Service:
         specs = tuple(parse(text) for text in self.inputs)
@@ -65,12 +65,12 @@ class Plan:
 def worker() -> FastAPI:
     """The application of a worker, as its environment describes it."""
     stored: dict[str, Any] = json.loads(os.environ[PLAN])
-    app = _app(Plan(**stored | {"limits": Limits(**stored["limits"])}))
+    app = _app(WorkerOptions(**stored | {"limits": Limits(**stored["limits"])}))
     settle()
     return app
 
 
-def _app(plan: Plan) -> FastAPI:
+def _app(plan: WorkerOptions) -> FastAPI:
     torch.set_num_threads(plan.threads)
     app = create_app(plan.service(), plan.settings())
     logs.set_up(plan.log_level)
@@ -86,7 +86,7 @@ def settle() -> None:
     gc.freeze()
 
 
-def serve(plan: Plan, *, host: str, port: int, workers: int, grace: float) -> None:
+def serve(plan: WorkerOptions, *, host: str, port: int, workers: int, grace: float) -> None:
     """Serve until a signal; then no new connections, and up to ``grace`` seconds for the requests that are there."""
     if workers < 1 or plan.threads < 1:
         raise HyperfrontError("a server needs at least one worker and one thread", got=(workers, plan.threads))
@@ -110,7 +110,7 @@ def serve(plan: Plan, *, host: str, port: int, workers: int, grace: float) -> No
 
 
 @contextlib.contextmanager
-def _environment(plan: Plan, folder: str) -> Iterator[None]:
+def _environment(plan: WorkerOptions, folder: str) -> Iterator[None]:
     """The environment of workers: the plan, the folder of their metrics, and no imports from the current folder."""
     given = {PLAN: json.dumps(asdict(plan)), SHARED: folder, "PYTHONSAFEPATH": "1"}
     before = {name: os.environ[name] for name in given if name in os.environ}

@@ -16,10 +16,10 @@ import numpy as np
 import torch
 
 from hyperfront.apps.serve.documents import Blobs, read
+from hyperfront.apps.serve.options import Limits
 from hyperfront.apps.serve.predictor import Query
 from hyperfront.apps.serve.service import RAY, Service
-from hyperfront.apps.serve.settings import Limits
-from hyperfront.apps.serve.tensors import DATATYPES, TensorSpec
+from hyperfront.apps.serve.tensors import DATATYPES, TensorMetadata
 from hyperfront.apps.shared.rays import numbers
 from hyperfront.apps.shared.refusal import Refusal
 
@@ -94,7 +94,7 @@ def _entries(listed: Any, what: str) -> list[dict[str, Any]]:
     return listed
 
 
-def _array(entry: dict[str, Any], spec: TensorSpec, limits: Limits, blobs: Blobs) -> np.ndarray:
+def _array(entry: dict[str, Any], spec: TensorMetadata, limits: Limits, blobs: Blobs) -> np.ndarray:
     shape, kind = entry.get("shape"), entry.get("datatype", "")
     allowed = ("FP32", "FP64") if spec.name == RAY else (spec.datatype,)
     if kind not in allowed:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from hyperfront.apps.serve.predictor import Outputs, Predictor, Query
 from hyperfront.apps.serve.signature import examples, inputs_of, outputs_of
-from hyperfront.apps.serve.tensors import TensorSpec
+from hyperfront.apps.serve.tensors import TensorMetadata
 from hyperfront.apps.shared.cache import WeightCache
 from hyperfront.apps.shared.choice import Choice
 from hyperfront.errors import HyperfrontError
@@ -33,9 +33,9 @@ class Service:
 
     name: str
     objectives: tuple[str, ...]
-    inputs: tuple[TensorSpec, ...]
+    inputs: tuple[TensorMetadata, ...]
     """Without the ray."""
-    outputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorMetadata, ...]
     predict: Callable[[Sequence[Query]], list[Outputs]]
     seconds: Callable[[Sequence[Query]], float]
     """About how long that takes."""
@@ -45,8 +45,8 @@ class Service:
     front: Front | None = None
 
     @property
-    def ray(self) -> TensorSpec:
-        return TensorSpec(RAY, "FP32", (len(self.objectives),))
+    def ray(self) -> TensorMetadata:
+        return TensorMetadata(RAY, "FP32", (len(self.objectives),))
 
 
 def open_run(
@@ -56,7 +56,7 @@ def open_run(
     target: str | None = None,
     problem: str | None = None,
     which: Literal["best", "last"] | None = None,
-    inputs: Sequence[TensorSpec] = (),
+    inputs: Sequence[TensorMetadata] = (),
     cache_bytes: int,
 ) -> Service:
     """The service of a run folder or checkpoint file.
@@ -82,7 +82,7 @@ def serve_model(
     problem: Problem | None = None,
     *,
     name: str = "model",
-    inputs: Sequence[TensorSpec] = (),
+    inputs: Sequence[TensorMetadata] = (),
     cache_bytes: int = 2**28,
     front: Front | None = None,
 ) -> Service:
@@ -128,8 +128,8 @@ def operating_point(front: Front, asked: Choice) -> dict[str, Any]:
 
 
 def _try_out(
-    predictor: Predictor, specs: Sequence[TensorSpec], names: list[str] | None, *, alone: bool
-) -> tuple[TensorSpec, ...]:
+    predictor: Predictor, specs: Sequence[TensorMetadata], names: list[str] | None, *, alone: bool
+) -> tuple[TensorMetadata, ...]:
     """What the network gives for rows of zeros, and how long that takes; ``alone``: whether a row can be."""
     m, rows = predictor.cache.model.m, 2 if specs else 1
     ray = np.full((1, m), 1 / m, np.float32)

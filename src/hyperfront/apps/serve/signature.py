@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from hyperfront.apps.serve.tensors import TensorSpec, datatype
+from hyperfront.apps.serve.tensors import TensorMetadata, datatype
 from hyperfront.errors import HyperfrontError
 from hyperfront.problem import Problem
 from hyperfront.storage.batches import Batch, argument_names
@@ -18,7 +18,7 @@ SIZES = (32, 64, 96, 128, 224, 256)
 """Tried in the place of sizes that are free, to see what the outputs look like."""
 
 
-def inputs_of(problem: Problem | None, module: nn.Module) -> tuple[tuple[TensorSpec, ...], Nest]:
+def inputs_of(problem: Problem | None, module: nn.Module) -> tuple[tuple[TensorMetadata, ...], Nest]:
     """What the module takes, read from an example of the problem or from its data."""
     example = _example(problem)
     parts = example if isinstance(example, tuple | dict) else (example,)
@@ -31,7 +31,7 @@ def inputs_of(problem: Problem | None, module: nn.Module) -> tuple[tuple[TensorS
         )
     names = list(parts) if isinstance(parts, dict) else argument_names(module, len(flat))
     specs = tuple(
-        TensorSpec(name, datatype(part.dtype, f"the input {name!r}"), tuple(part.shape[1:]))
+        TensorMetadata(name, datatype(part.dtype, f"the input {name!r}"), tuple(part.shape[1:]))
         for name, part in zip(names, flat, strict=True)
     )
     return specs, (lambda given: dict(zip(names, given))) if isinstance(parts, dict) else tuple
@@ -50,13 +50,13 @@ def _example(problem: Problem | None) -> Batch:
     return problem.inputs(next(iter(split.source.batches(1, torch.device("cpu")))))
 
 
-def examples(specs: Sequence[TensorSpec], rows: int) -> list[tuple[Tensor, ...]]:
+def examples(specs: Sequence[TensorMetadata], rows: int) -> list[tuple[Tensor, ...]]:
     """Rows of zeros to try; several of different sizes, where sizes are free."""
     free = any(-1 in spec.shape for spec in specs)
     return [tuple(spec.zeros(rows, free=size) for spec in specs) for size in (SIZES if free else (1,))]
 
 
-def outputs_of(names: Sequence[str], seen: Sequence[Sequence[Tensor]], rows: int) -> tuple[TensorSpec, ...]:
+def outputs_of(names: Sequence[str], seen: Sequence[Sequence[Tensor]], rows: int) -> tuple[TensorMetadata, ...]:
     """What the module gives, as ``seen`` for examples of that many rows; a size that is not always the same is free."""
     first = seen[0]
     if not first or any(tensor.ndim < 1 or len(tensor) != rows for tensor in first):
@@ -66,7 +66,7 @@ def outputs_of(names: Sequence[str], seen: Sequence[Sequence[Tensor]], rows: int
             expected=f"[{rows}, ...] for {rows} rows",
         )
     return tuple(
-        TensorSpec(
+        TensorMetadata(
             name,
             datatype(tensor.dtype, f"the output {name!r}"),
             tuple(

@@ -31,10 +31,10 @@ _OF_TORCH = {torch.from_numpy(np.zeros(1, dtype)).dtype: name for name, dtype in
 
 
 @dataclass(frozen=True)
-class TensorSpec:
+class TensorMetadata:
     """An input or output: its name, datatype, and the shape of one row, with -1 where any size will do.
 
-    >>> TensorSpec("x", "FP32", (1, 36, 36)).metadata()
+    >>> TensorMetadata("x", "FP32", (1, 36, 36)).metadata()
     {'name': 'x', 'datatype': 'FP32', 'shape': [-1, 1, 36, 36]}
     """
 
@@ -74,11 +74,11 @@ def datatype(dtype: torch.dtype, what: str) -> str:
     return _OF_TORCH[dtype]
 
 
-def parse(text: str) -> TensorSpec:
+def parse(text: str) -> TensorMetadata:
     """An input as it is written on the command line: name, datatype, and sizes of one row.
 
     >>> parse("x:FP32:1,36,-1")
-    TensorSpec(name='x', datatype='FP32', shape=(1, 36, -1))
+    TensorMetadata(name='x', datatype='FP32', shape=(1, 36, -1))
     """
     name, kind, sizes = (*text.split(":"), "", "", "")[:3]
     try:
@@ -91,4 +91,4 @@ def parse(text: str) -> TensorSpec:
             got=repr(text),
             expected="NAME:DATATYPE:SIZES of one row, such as x:FP32:1,36,36, with -1 for a size that is free",
         ) from None
-    return TensorSpec(name, kind, shape)
+    return TensorMetadata(name, kind, shape)

@@ -29,6 +29,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hyperfront import preferences
 from hyperfront.comparison.baselines import per_ray
 from hyperfront.comparison.baselines.curvature import Curvature
 from hyperfront.comparison.baselines.limits import at_least
@@ -37,7 +38,6 @@ from hyperfront.comparison.method import Job, Method, Trained, seconds_in
 from hyperfront.errors import BusyError, HyperfrontError
 from hyperfront.model import ParetoModel
 from hyperfront.model.hypernets import inner_products
-from hyperfront.preferences import rays as laid_out
 from hyperfront.problem import Problem
 from hyperfront.solvers.linalg.minnorm import min_norm
 from hyperfront.storage import checkpoint, locks
@@ -136,7 +136,7 @@ def _train(job: Job) -> Trained:
     spent = sum(seconds for _, seconds in patches)
     theta = torch.cat([points for points, _ in patches])
     history = [*base.history, {"status": {}, "seconds": spent}]
-    return as_run(job.problem, theta, laid_out(len(theta), m), job.recipe, history), {"expansion": spent}
+    return as_run(job.problem, theta, preferences.rays(len(theta), m), job.recipe, history), {"expansion": spent}
 
 
 def _patch(

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hyperfront import indicators
+from hyperfront import indicators, preferences
 from hyperfront.comparison.baselines.algorithms import ALGORITHMS, Memory
 from hyperfront.comparison.baselines.limits import at_least
 from hyperfront.comparison.baselines.separate import as_run, separate_models
@@ -31,7 +31,6 @@ from hyperfront.errors import HyperfrontError, unknown_name
 from hyperfront.front import evaluate
 from hyperfront.model import ParetoModel
 from hyperfront.preferences import das_dennis
-from hyperfront.preferences import rays as laid_out
 from hyperfront.problem import Point, Problem
 from hyperfront.storage import checkpoint, locks
 from hyperfront.storage.provenance import describe, refuse_difference
@@ -181,8 +180,8 @@ def seconds_so_far(out: Path) -> float:
 def along_rays(problem: Problem, theta: Tensor, rays: Tensor, *, device: str | torch.device = "cpu") -> Tensor:
     """For each of ``rays [R, m]`` the individual ``[R, n]`` that is nearest to it on the validation data: of those that
     no other dominates there, the most uniform."""
-    model = separate_models(problem, laid_out(len(theta), problem.m), theta).to(device)
-    losses = evaluate(model, problem.val, laid_out(len(theta), problem.m)).losses
+    model = separate_models(problem, preferences.rays(len(theta), problem.m), theta).to(device)
+    losses = evaluate(model, problem.val, preferences.rays(len(theta), problem.m)).losses
     good = indicators.nondominated(losses).nonzero()[:, 0]
     return theta[good[indicators.uniformity(losses[good], rays[:, None]).argmax(-1)]]
 
@@ -201,7 +200,7 @@ def _limit(problem: Problem, theta: Tensor) -> float:
 
 def check_evolvable(problem: Problem) -> None:
     """An error for a target that has more to find than its weights."""
-    norms = problem.model(hypernet="separate", rays=laid_out(2, problem.m)).target.norms
+    norms = problem.model(hypernet="separate", rays=preferences.rays(2, problem.m)).target.norms
     if norms:
         raise HyperfrontError(
             "evolutionary algorithms are for networks without BatchNorm, whose statistics would be another search",
@@ -215,7 +214,7 @@ class _Fitness:
 
     def __init__(self, problem: Problem, population: int, rows: int, device: torch.device):
         self.problem, self.m = problem, problem.m
-        rays = laid_out(population, problem.m)
+        rays = preferences.rays(population, problem.m)
         self.model: ParetoModel = problem.model(hypernet="separate", rays=rays).to(device).eval()
         self.model = self.model if problem.has_data else self.model.double()
         source = problem.train.source

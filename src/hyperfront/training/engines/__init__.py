@@ -18,7 +18,7 @@ import torch
 
 from hyperfront.errors import unknown_name
 from hyperfront.training.engines.eager import Eager
-from hyperfront.training.engines.graph import Graph, NotCapturable
+from hyperfront.training.engines.graph import CudaGraphs, NotCapturable
 from hyperfront.training.epochs import Epochs
 
 ENGINES = ("auto", "eager", "compiled", "graph")
@@ -42,7 +42,7 @@ def make_engine(name: str, epochs: Epochs) -> Engine:
         epochs.state.step.losses = torch.compile(epochs.state.step.losses, dynamic=False)
     if name == "graph" or (name == "auto" and epochs.model.device.type == "cuda"):
         try:
-            return Graph(epochs)
+            return CudaGraphs(epochs)
         except NotCapturable as error:
             if name == "graph":
                 raise

@@ -42,7 +42,7 @@ class NotCapturable(HyperfrontError):
     """A step that cannot become a graph."""
 
 
-class Graph:
+class CudaGraphs:
     """Captured on construction; raises :class:`NotCapturable` and leaves everything as it was if that fails."""
 
     name = "graph"

@@ -26,7 +26,7 @@ class Limits(BodyLimits):
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServiceOptions:
     """How a service is offered."""
 
     limits: Limits = Limits()
