@@ -307,3 +307,9 @@ def test_where_nothing_can_be_written_nothing_is_trained(tmp_path):
     (tmp_path / "file").write_text("not a folder")
     text = in_this_process("compare", "zdt2", "--out", "file/results", folder=tmp_path, code=2)
     assert "cannot write" in text and "phn-epo" not in text
+
+
+@pytest.mark.parametrize("command", ["demo", "problems", "train", "compare", "tune", "serve", "export", "explore"])
+def test_help_fits_on_two_screens(command, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    assert len(in_this_process(command, "--help", folder=tmp_path).splitlines()) <= 2 * 40

@@ -243,7 +243,7 @@ def _at_least(value: int, least: int, name: str = "variables") -> None:
 TOY = Recipe(rays_per_step=16, separate={"lr": 1e-2})
 ENTRIES = {
     "fonseca": Entry(fonseca, "two Gaussian wells, concave front", {"best": TOY}, "variables=100"),
-    "vlmop2": Entry(vlmop2, "the same in the box [-2, 2]^d", {"best": TOY}, "variables=2"),
+    "vlmop2": Entry(vlmop2, "the two wells of fonseca, in the box [-2, 2]^d", {"best": TOY}, "variables=2"),
     "zdt1": Entry(zdt1, "convex front", {"best": TOY}, "variables=30"),
     "zdt2": Entry(zdt2, "concave front", {"best": TOY}, "variables=30 box=sine|sigmoid"),
     "zdt3": Entry(zdt3, "front in five pieces, of which EPO stays on one", {"best": TOY}, "variables=30"),
