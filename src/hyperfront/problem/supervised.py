@@ -48,6 +48,7 @@ def supervised(
     :mod:`hyperfront.problem.units`), so ``scale`` is a typical size of the value. From there on everything is in these
     units: what rays compare, the losses of a front, ``reference``, and the limits of ``Front.select``.
 
+    >>> import torch
     >>> x = torch.randn(64, 3)
     >>> problem = supervised((x, x[:, :1], x[:, 1:2]), losses={
     ...     "first": lambda output, batch: (output - batch[1]).square().mean(),
