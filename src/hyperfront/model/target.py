@@ -28,7 +28,7 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 from hyperfront.errors import TargetError
 from hyperfront.model.assemblies import Assembly, Replace
 from hyperfront.model.roles import Generate, Rest, matching, table
-from hyperfront.model.stacking import Stacking, side_by_side, stack
+from hyperfront.model.stacking import Crossing, Stacking, side_by_side, stack
 from hyperfront.preferences import das_dennis, interpolation, nearest
 from hyperfront.storage.batches import Batch, arguments
 from hyperfront.storage.nests import map_tensors
@@ -182,17 +182,25 @@ class Target(nn.Module):
         """
         statistics, running = self.statistics_for(rays, theta), self.batchnorm == "shared" and self.training
 
-        def one(theta: Tensor, statistics: Tensor, batch: Batch) -> Any:
+        if self.stacking.wants_vmap(theta, running):
+            crossing = Crossing(batch)
+
+            def one(theta: Tensor, statistics: Tensor, parts: list[Tensor]) -> Any:
+                network = Network(self, self.assembled(theta, statistics))
+                return crossing.leave(function(network, crossing.batch(parts)))
+
+            with self.stacking.attempt(theta.device):
+                dims = (0, 0, [0 if split else None] * len(crossing.parts))
+                batched = torch.vmap(one, in_dims=dims, randomness="different")
+                return crossing.nest(batched(theta, statistics, crossing.parts))
+
+        def alone(theta: Tensor, statistics: Tensor, batch: Batch) -> Any:
             return function(Network(self, self.assembled(theta, statistics)), batch)
 
-        if self.stacking.wants_vmap(theta, running):
-            with self.stacking.attempt(theta.device):
-                batched = torch.vmap(one, in_dims=(0, 0, 0 if split else None), randomness="different")
-                return batched(theta, statistics, batch)
         parts = (map_tensors(lambda t: t[r], batch) if split else batch for r in range(len(theta)))  # noqa: B023
         rows = [theta.squeeze(0)] if len(theta) == 1 else theta  # one ray: a view, whose gradient is not copied
         if self.stacking.wants_streams(theta, running):
-            return stack(side_by_side(one, zip(rows, statistics, parts)))
+            return stack(side_by_side(alone, zip(rows, statistics, parts)))
         results = []
         for row, statistic, part in zip(rows, statistics, parts):
             results.append(function(Network(self, self.assembled(row, statistic)), part))

@@ -26,7 +26,7 @@ from hyperfront.model.hypernets import inner_products
 from hyperfront.model.target import Network
 from hyperfront.problem import Problem, scalar
 from hyperfront.solvers import Solver, Status
-from hyperfront.storage import batches, nests
+from hyperfront.storage import nests
 from hyperfront.storage.batches import Batch
 
 FLOOR = 1e-8
@@ -108,7 +108,7 @@ class Step:
     def __call__(self, rays: Tensor, batch: Batch, factors: Factors | None = None) -> StepResult:
         """The gradient of one step; of layers in ``factors``, if an optimizer has them, as factors."""
         split = self.split and len(rays) > 1  # one ray sees it all
-        batch = batches.split(batch, len(rays)) if split else batch
+        batch = self.problem.divided(batch, len(rays)) if split else batch
         theta = self.model.hypernet.factored(rays, factors)
         leaf = theta.detach().requires_grad_()
         columns = self.losses(leaf, rays, batch, split=split)
@@ -228,10 +228,11 @@ def check_solver(solver: Solver) -> Solver:
 def check(step: Step, rays: Tensor, batch: Batch) -> None:
     """Before the first step: every objective must be a number and must depend on the generated weights."""
     model, problem = step.model.train(), step.problem
-    batch = batches.split(batch, len(rays)) if step.split else batch
+    split = step.split and len(rays) > 1
+    batch = problem.divided(batch, len(rays)) if split else batch
     leaf = model.hypernet(rays).detach().requires_grad_()
     try:
-        losses = torch.stack(model.target.map(problem.each_loss, leaf, rays, batch, split=step.split), dim=1)
+        losses = torch.stack(model.target.map(problem.each_loss, leaf, rays, batch, split=split), dim=1)
     except ValueError as error:
         if "more than 1 value per channel" not in str(error):  # PyTorch's words for it
             raise
@@ -241,7 +242,7 @@ def check(step: Step, rays: Tensor, batch: Batch) -> None:
             fix="a larger batch_size, fewer rays_per_step, or share_batch=True",
         ) from None
     check_losses(losses.detach(), problem.objectives, step.solver, where="at the first step")
-    for name, blind in _blind(problem, model, leaf, rays, batch, step.split).items():
+    for name, blind in _blind(problem, model, leaf, rays, batch, split).items():
         if blind:
             raise LossError(
                 f"the objective {name!r} does not depend on the generated weights",

@@ -1,0 +1,367 @@
+"""What people hand over: batches and outputs of every container, modules with habits, things that are refused."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections import UserDict, namedtuple
+from types import MappingProxyType
+
+import optree
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence, pack_sequence
+from torch.utils.data import DataLoader
+
+import hyperfront as hf
+from hyperfront.errors import ProblemError, TargetError
+from hyperfront.storage.batches import arguments, row_range, rows, split, take, to_device
+from hyperfront.storage.containers import opened
+from hyperfront.storage.nests import leaves, map_tensors, tensors
+
+CPU = torch.device("cpu")
+RAYS = torch.tensor([[0.3, 0.7], [0.6, 0.4]])
+Pair = namedtuple("Pair", "x y")
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    x: Tensor
+    y: Tensor
+    note: str = "kept"
+
+
+class Encoding(UserDict):
+    """A batch as tokenizers return it: entries are attributes, and there is more on it than its entries."""
+
+    source = "text"
+
+    def __getattr__(self, name: str):
+        if name == "data" or name not in self.data:
+            raise AttributeError(name)
+        return self.data[name]
+
+
+class Rows(list):
+    """A list with a name."""
+
+    name = "rows"
+
+
+class Graph:
+    """A batch as libraries of graphs make it: attributes, a ``to`` that moves it in place, no rows anywhere."""
+
+    def __init__(self, nodes: int, edges: int, graphs: int, seed: int = 0):
+        generator = torch.Generator().manual_seed(seed)
+        self.x = torch.randn(nodes, 4, generator=generator)
+        self.edge_index = torch.randint(0, nodes, (2, edges), generator=generator)
+        self.batch = torch.arange(nodes) % graphs
+        self.y = torch.randn(graphs, 2, generator=generator)
+        self.num_graphs, self.moves = graphs, 0
+
+    def to(self, device) -> Graph:
+        self.x, self.y, self.moves = self.x.to(device), self.y.to(device), self.moves + 1
+        return self
+
+
+def xy(count: int = 64, seed: int = 0) -> tuple[Tensor, Tensor]:
+    x = torch.randn(count, 4, generator=torch.Generator().manual_seed(seed))
+    return x, torch.stack([x[:, 0] * x[:, 1], x[:, 2] * x[:, 3]], 1)
+
+
+def losses(get_y, get_output=lambda output: output):
+    """Two losses of an output ``[B, 1]`` and targets ``[B, 2]``."""
+    return {
+        name: lambda output, batch, j=j: (get_output(output)[:, 0] - get_y(batch)[:, j]).square().mean()
+        for j, name in enumerate(("first", "second"))
+    }
+
+
+def model(module: nn.Module | None = None, **options):
+    torch.manual_seed(0)
+    return hf.wrap(module or nn.Linear(4, 1), ["first", "second"], **{"hidden": 8} | options)
+
+
+def fit(model, problem, **options):
+    defaults = {"epochs": 2, "batch_size": 16, "rays_per_step": 2, "solver": hf.LS(), "callbacks": []}
+    return hf.fit(model, problem, **defaults | options)
+
+
+CONTAINERS = {
+    "tuple": lambda x, y: (x, y),
+    "dict": lambda x, y: {"x": x, "y": y},
+    "named tuple": Pair,
+    "mapping": lambda x, y: Encoding(x=x, y=y),
+    "read-only mapping": lambda x, y: MappingProxyType({"x": x, "y": y}),
+    "dataclass": Frozen,
+    "list": lambda x, y: Rows([x, y]),
+    "nested": lambda x, y: {"all": Encoding(inner=Frozen(x, y))},
+}
+
+
+# ---- batches -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", CONTAINERS.values(), ids=CONTAINERS)
+def test_every_container_of_tensors_is_cut_moved_and_kept(make):
+    x, y = xy(6)
+    batch = make(x, y)
+    assert rows(batch) == 6 and all(map(torch.equal, tensors(batch), (x, y)))
+    for new, index in (
+        (split(batch, 2), lambda t: t.view(2, 3, -1)),
+        (row_range(batch, 1, 4), lambda t: t[1:4]),
+        (take(batch, torch.tensor([5, 0])), lambda t: t[[5, 0]]),
+        (to_device(batch, CPU), lambda t: t),
+    ):
+        assert type(new) is type(batch)
+        assert all(map(torch.equal, tensors(new), (index(x), index(y))))
+    both = map_tensors(torch.add, batch, batch)
+    assert type(both) is type(batch) and torch.equal(tensors(both)[1], y + y)
+    assert torch.equal(tensors(batch)[0], x)  # itself as it was
+
+
+def test_containers_keep_what_is_no_tensor():
+    x, y = xy(6)
+    assert map_tensors(len, Frozen(x, y)) == Frozen(6, 6, "kept")
+    halves = split(Encoding(x=x, y=y), 2)
+    assert halves.source == "text" and torch.equal(halves.x, halves["x"])
+    assert [".".join(path) for path, _ in leaves({"a": Encoding(b=Frozen(x, y))})] == ["a.b.x", "a.b.y", "a.b.note"]
+
+
+def test_what_pytorch_s_pytrees_know_is_opened_as_they_say():
+    class Registered:
+        def __init__(self, value):
+            self.value = value
+
+    torch.utils._pytree.register_pytree_node(Registered, lambda r: ([r.value], None), lambda v, _: Registered(*v))
+    doubled = map_tensors(lambda t: 2 * t, {"it": Registered(torch.ones(3))})
+    assert isinstance(doubled["it"], Registered) and torch.equal(doubled["it"].value, torch.full((3,), 2.0))
+
+
+def test_a_container_that_cannot_be_made_anew_says_how_to_register_it():
+    class Stubborn(tuple):
+        def __new__(cls, first, second):
+            return super().__new__(cls, (first, second))
+
+    with pytest.raises(hf.HyperfrontError, match=r"(?s)Stubborn.*register_pytree_node"):
+        map_tensors(lambda t: t, Stubborn(torch.ones(1), torch.ones(1)))
+    optree.register_pytree_node(Stubborn, lambda s: (tuple(s), None), lambda _, s: Stubborn(*s), namespace="hyperfront")
+    assert isinstance(map_tensors(lambda t: t, Stubborn(torch.ones(1), torch.ones(1))), Stubborn)
+
+
+@pytest.mark.parametrize("name", ["dict", "named tuple", "mapping", "dataclass", "nested"])
+def test_training_does_not_depend_on_the_container(name):
+    """As tensors in memory and from a loader, split among rays, validated and gathered: the numbers of a tuple."""
+    x, y = xy()
+    get = {"tuple": lambda b: b, "nested": lambda b: (b["all"].inner.x, b["all"].inner.y)}
+    get |= {"dict": lambda b: (b["x"], b["y"]), "mapping": lambda b: (b.x, b.y)}
+
+    def run(name: str, loader: bool):
+        make, of = CONTAINERS[name], get.get(name, lambda b: (b.x, b.y))
+        parts = [make(*row_range((x, y), start, start + 16)) for start in range(0, 64, 16)]
+        train, val = (parts, parts) if loader else (make(x, y), make(x, y))
+        problem = hf.supervised(
+            train,
+            val,
+            inputs=lambda b: of(b)[0],
+            losses=losses(lambda b: of(b)[1]),
+            scores={"gathered": hf.Gathered(lambda output, b: (output - of(b)[1]).abs().median())},
+            reference=(9, 9),
+        )
+        torch.manual_seed(0)
+        front = fit(model(), problem).front
+        return front.losses, front.scores["gathered"]
+
+    for loader in (False, True):
+        for found, expected in zip(run(name, loader), run("tuple", loader), strict=True):
+            assert torch.equal(found, expected)
+
+
+def test_a_mapping_is_keyword_arguments_and_a_packed_sequence_one_argument():
+    packed = pack_sequence([torch.ones(3, 2), torch.ones(1, 2)])
+    assert arguments(Encoding(ids=3)) == ((), {"ids": 3})
+    assert arguments(packed)[0][0] is packed
+
+
+# ---- rows ----------------------------------------------------------------------------------------------------------
+
+
+class GraphNet(nn.Module):
+    """The mean over the nodes of each graph."""
+
+    def __init__(self):
+        super().__init__()
+        self.f = nn.Linear(4, 1)
+
+    def forward(self, graph: Graph) -> Tensor:
+        sums = torch.zeros(graph.num_graphs, 1).index_add(0, graph.batch, self.f(graph.x))
+        return sums / graph.batch.bincount(minlength=graph.num_graphs)[:, None]
+
+
+def graphs() -> list[Graph]:
+    return [Graph(12, 30, 3, seed=0), Graph(9, 20, 2, seed=1), Graph(20, 40, 5, seed=2)]
+
+
+def graph_problem(**options):
+    data = graphs()
+    return hf.supervised(data, data, inputs=lambda g: (g,), losses=losses(lambda g: g.y), reference=(9, 9), **options)
+
+
+def test_graphs_train_where_somebody_counts_their_rows():
+    problem = graph_problem(rows=lambda graph: graph.num_graphs)
+    for options in ({"rays_per_step": 1}, {"share_batch": True}):
+        trained = model(GraphNet())
+        run = fit(trained, problem, **options)
+    outputs = [(trained.at(run.front.rays[3])(graph)[:, 0], graph.y) for graph in graphs()]
+    for j in range(2):  # a mean over graphs, not over batches
+        whole = torch.cat([(output - y[:, j]).square() for output, y in outputs]).mean()
+        torch.testing.assert_close(run.front.losses[3, j].float(), whole)
+
+
+def test_moving_a_thing_that_moves_itself_leaves_the_given_one_alone():
+    graph = Graph(4, 4, 2)
+    moved = to_device({"graph": graph}, CPU)["graph"]
+    assert moved.moves == 1 and graph.moves == 0
+
+
+@pytest.mark.parametrize("options", [{}, {"share_batch": True}])
+def test_graphs_whose_rows_nobody_counts_are_refused(options):
+    with pytest.raises(ProblemError, match=r"(?s)Graph.*rows="):
+        fit(model(GraphNet()), graph_problem(), **options)
+
+
+def test_batches_with_counted_rows_are_not_split_among_rays():
+    """Nodes could be split where there happen to be as many edges; graphs would be torn apart."""
+    with pytest.raises(ProblemError, match="share_batch=True"):
+        fit(model(GraphNet()), graph_problem(rows=lambda graph: graph.num_graphs))
+
+
+def test_tensors_in_memory_have_their_rows_first():
+    x, y = xy()
+    with pytest.raises(ProblemError, match="first dimension"):
+        hf.supervised((x, y), losses=losses(lambda b: b[1]), rows=3)
+    with pytest.raises(ProblemError, match="neither a number nor a function"):
+        hf.supervised([(x, y)], losses=losses(lambda b: b[1]), rows="all")
+
+
+def test_a_last_partial_batch_is_dropped_whatever_its_rows_are():
+    x, y = xy(10)
+    loader = DataLoader(list(zip(x, y)), batch_size=4, collate_fn=lambda pairs: [torch.stack(p) for p in zip(*pairs)])
+    problem = hf.supervised(loader, losses=losses(lambda b: b[1]), rows=lambda b: 7 * len(b[0]))
+    batches = list(problem.train.source.epoch(4, torch.Generator(), CPU, 0))
+    assert [len(batch[0]) for batch in batches] == [4, 4] and problem.train.source.steps(4) == 2
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn, self.head = nn.GRU(4, 5, batch_first=True), nn.Linear(5, 1)
+
+    def forward(self, packed: PackedSequence) -> Tensor:
+        return self.head(self.rnn(packed)[1][0])
+
+
+def test_packed_sequences_train_and_evaluate():
+    generator = torch.Generator().manual_seed(0)
+    data = []
+    for lengths in ((5, 3, 2), (4, 4)):
+        sequences = [torch.randn(length, 4, generator=generator) for length in lengths]
+        data.append((pack_sequence(sequences), torch.randn(len(lengths), 2, generator=generator)))
+    problem = hf.supervised(data, data, losses=losses(lambda b: b[1]), rows=lambda b: len(b[1]), reference=(9, 9))
+    trained = model(Recurrent())
+    run = fit(trained, problem, share_batch=True)
+    found = [(trained.at(run.front.rays[0])(x)[:, 0] - y[:, 1]).square() for x, y in data]
+    torch.testing.assert_close(run.front.losses[0, 1].float(), torch.cat(found).mean())
+    with pytest.raises(ProblemError, match="PackedSequence"):
+        rows(pack_sequence([torch.ones(3, 2)]))  # 3 numbers of rows in 3 steps of 1 sequence
+
+
+@pytest.mark.parametrize("strange", [Graph(4, 4, 2), torch.ones(4).numpy(), object()], ids=["moves", "array", "object"])
+def test_what_may_have_rows_of_its_own_is_not_silently_kept_whole(strange):
+    with pytest.raises(ProblemError):
+        split((torch.ones(4), {"strange": strange}), 2)
+
+
+# ---- outputs -------------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class Output(dict):
+    """An output as transformers have it: a dict, a dataclass, and a node of PyTorch's pytrees."""
+
+    logits: Tensor | None = None
+    hidden: tuple[Tensor, ...] | None = None
+
+    def __post_init__(self):
+        self.update({k: v for k in ("logits", "hidden") if (v := self.__dict__[k]) is not None})
+
+
+torch.utils._pytree.register_pytree_node(
+    Output, lambda o: (list(o.values()), list(o)), lambda values, keys: Output(**dict(zip(keys, values)))
+)
+
+
+class Returns(nn.Module):
+    """A module that puts its output into something."""
+
+    def __init__(self, put):
+        super().__init__()
+        self.f, self.put = nn.Linear(4, 3), put
+
+    def forward(self, x: Tensor):
+        return self.put(self.f(x))
+
+
+@pytest.mark.parametrize("batching", ["loop", "vmap", "auto"])
+@pytest.mark.parametrize(
+    "put",
+    [
+        lambda y: Output(logits=y, hidden=(y, -y)),
+        lambda y: Frozen(y, y.sum(1)),
+        lambda y: Encoding(logits=y, none=None, kind="text"),
+        lambda y: {"deep": [Frozen(y, Encoding(x=y))]},
+    ],
+    ids=["model output", "dataclass", "mapping", "nested"],
+)
+def test_outputs_of_several_rays_have_the_type_of_the_module_s(put, batching):
+    x, wrapped = xy(5)[0], model(Returns(put), batching=batching).eval()
+    for rays in (RAYS, RAYS[:1]):
+        stacked = wrapped(x, rays)
+        each = [wrapped.at(ray)(x) for ray in rays]
+        assert type(stacked) is type(each[0])
+        for found, *alone in zip(tensors(stacked), *map(tensors, each), strict=True):
+            torch.testing.assert_close(found, torch.stack(alone))
+        if isinstance(stacked, Output):
+            assert stacked.logits.shape == (len(rays), 5, 3) and stacked.logits is stacked["logits"]
+    assert tensors(wrapped(x[:2], RAYS, paired=True))[0].shape[:2] == (2, 3)
+
+
+@pytest.mark.parametrize("batching", ["loop", "vmap", "auto"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_what_cannot_be_stacked_is_named_with_its_place(batching, count):
+    class Cache:
+        def __init__(self, keys):
+            self.keys = keys
+
+    wrapped = model(Returns(lambda y: Output(logits=y, hidden=(y, Cache(y)))), batching=batching)
+    if count == 1 and batching == "vmap":
+        return
+    with pytest.raises(TargetError, match=r"(?s)hidden\.1: Cache.*register_pytree_node\(Cache"):
+        wrapped(xy(5)[0], RAYS[:count])
+
+
+def test_losses_see_the_module_s_own_output():
+    x, y = xy()
+    problem = hf.supervised(
+        (x, y), (x, y), losses=losses(lambda b: b[1], lambda output: output.logits), reference=(9, 9)
+    )
+    front = fit(model(Returns(lambda y: Output(logits=y))), problem).front
+    plain = hf.supervised((x, y), (x, y), losses=losses(lambda b: b[1]), reference=(9, 9))
+    assert torch.equal(front.losses, fit(model(nn.Linear(4, 3)), plain).front.losses)
+
+
+def test_a_copy_of_a_container_shares_nothing_that_is_replaced():
+    batch = Encoding(x=torch.ones(2))
+    closed = opened(batch).close({"x": torch.zeros(2)})
+    assert closed.x.sum() == 0 and batch.x.sum() == 2 and copy.copy(batch).x is batch.x
