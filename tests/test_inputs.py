@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import pickle
+import warnings
 from collections import UserDict, namedtuple
 from types import MappingProxyType
 
@@ -365,3 +367,63 @@ def test_a_copy_of_a_container_shares_nothing_that_is_replaced():
     batch = Encoding(x=torch.ones(2))
     closed = opened(batch).close({"x": torch.zeros(2)})
     assert closed.x.sum() == 0 and batch.x.sum() == 2 and copy.copy(batch).x is batch.x
+
+
+# ---- modules that keep things on themselves ------------------------------------------------------------------------
+
+
+class Keeps(nn.Module):
+    """A module that keeps activations on itself, in several places."""
+
+    def __init__(self):
+        super().__init__()
+        self.f, self.g = nn.Linear(4, 8), nn.Linear(8, 1)
+        self.aux, self.last, self.maps = None, Frozen(torch.zeros(1), torch.zeros(1)), []
+        self.g.maps = self.maps
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = self.f(x)
+        self.aux, self.last = hidden.square().mean(), Frozen(hidden, hidden.tanh())
+        self.maps[:] = [hidden]
+        return self.g(hidden)
+
+
+@pytest.mark.parametrize("how", ["fit", "loop", "backward"])
+def test_a_module_that_keeps_activations_can_be_taken_out_copied_and_pickled(how):
+    x, y = xy()
+    wrapped = model(Keeps(), batching="loop" if how == "loop" else "auto")
+    if how == "backward":
+        of = losses(lambda b: b[1]).values()
+        hf.backward(wrapped, RAYS, lambda net: [f(net(x), (x, y)) for f in of], solver=hf.LS())
+    else:
+        fit(wrapped, hf.supervised((x, y), losses=losses(lambda b: b[1])))
+    wrapped.eval()
+    expected = wrapped(x, RAYS[:1])[0]
+    copied, pickled = copy.deepcopy(wrapped), pickle.loads(pickle.dumps(wrapped))
+    for plain in (wrapped.at(RAYS[0]), copied.at(RAYS[0]), pickled.at(RAYS[0])):
+        assert torch.equal(plain(x), expected)
+        assert plain.g.maps is plain.maps and plain.aux == plain.f(x).square().mean()
+    assert torch.equal(copied(x, RAYS[:1])[0], expected) and torch.equal(pickled(x, RAYS[:1])[0], expected)
+
+
+def test_a_module_that_was_called_can_be_wrapped_and_stays_as_it_is():
+    x, used = xy(8)[0], Keeps()
+    used(x)
+    before = used.aux
+    wrapped = model(used)
+    assert used.aux is before and before.grad_fn is not None
+    assert torch.equal(wrapped.target.skeleton.aux, before) and wrapped.target.skeleton.aux.is_leaf
+
+
+def test_weight_norm_of_the_old_kind_can_be_wrapped():
+    """Its weight is an attribute that a hook computes anew before every call."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        wrapped = model(nn.utils.weight_norm(nn.Linear(4, 1)), batching="loop").eval()
+    x = xy(8)[0]
+    theta = wrapped.weights(RAYS)
+    for row, output, ray in zip(theta, wrapped(x, RAYS), RAYS, strict=True):
+        values = wrapped.target.unpack(row)
+        g, v = values["weight_g"], values["weight_v"]
+        torch.testing.assert_close(output, x @ (g * v / v.norm(dim=1, keepdim=True)).T + values["bias"])
+        torch.testing.assert_close(wrapped.at(ray)(x), output)

@@ -14,7 +14,6 @@ always uses the batch's statistics and ``"shared"`` one running average for all 
 
 from __future__ import annotations
 
-import copy
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -27,6 +26,7 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 
 from hyperfront.errors import TargetError
 from hyperfront.model.assemblies import Assembly, Replace
+from hyperfront.model.leftovers import duplicate, settle
 from hyperfront.model.roles import Generate, Rest, matching, table
 from hyperfront.model.stacking import Crossing, Stacking, side_by_side, stack
 from hyperfront.preferences import das_dennis, interpolation, nearest
@@ -63,7 +63,7 @@ class Target(nn.Module):
         _check_choice("rest", rest, ("train", "freeze"))
         _check_choice("batching", batching, ("auto", "loop", "vmap"))
         _check_choice("batchnorm", batchnorm, ("grid", "batch", "shared"))
-        skeleton = copy.deepcopy(module).cpu()  # its values are never used again, so they need not fill a GPU
+        skeleton = duplicate(module).cpu()  # its values are never used again, so they need not fill a GPU
         object.__setattr__(self, "skeleton", skeleton)  # not registered: its parameters are not ours to train
         self.batchnorm = batchnorm
         self.stacking = Stacking(skeleton, batching)
@@ -120,6 +120,11 @@ class Target(nn.Module):
             for layer in self.norms.values():
                 layer.train()
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles, which have no place for what calls left behind."""
+        settle(self.skeleton)
+        return self.__dict__
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Target:
         """Follow a change of precision (``model.double()``); the private copy stays where it is."""
@@ -284,7 +289,7 @@ class Target(nn.Module):
     @torch.no_grad()
     def plain(self, theta: Tensor, ray: Tensor) -> nn.Module:
         """The module itself with ``theta`` and the ray's statistics written into it: no trace of this package."""
-        module = copy.deepcopy(self.skeleton)
+        module = duplicate(self.skeleton)
         values = self.unpack(theta)
         if self.norms and self.batchnorm == "grid":
             values |= self._unpack_statistics(self.statistics_at(ray[None])[0])
