@@ -17,6 +17,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_sequence
 from torch.utils.data import DataLoader
 
 import hyperfront as hf
+from hyperfront.apps.shared.cache import WeightCache
 from hyperfront.errors import ProblemError, TargetError
 from hyperfront.storage.batches import arguments, row_range, rows, split, take, to_device
 from hyperfront.storage.containers import opened
@@ -427,3 +428,73 @@ def test_weight_norm_of_the_old_kind_can_be_wrapped():
         g, v = values["weight_g"], values["weight_v"]
         torch.testing.assert_close(output, x @ (g * v / v.norm(dim=1, keepdim=True)).T + values["bias"])
         torch.testing.assert_close(wrapped.at(ray)(x), output)
+
+
+# ---- modules and losses that take derivatives ----------------------------------------------------------------------
+
+
+class Physics(nn.Module):
+    """``u(t)`` and its derivative, as physics-informed networks are written."""
+
+    def __init__(self):
+        super().__init__()
+        self.f = nn.Sequential(nn.Linear(1, 8), nn.Tanh(), nn.Linear(8, 1))
+
+    def forward(self, t: Tensor) -> tuple[Tensor, Tensor]:
+        t = t.detach().requires_grad_()
+        u = self.f(t)
+        return u, torch.autograd.grad(u.sum(), t, create_graph=True)[0]
+
+
+def slopes(wrapped, ray, t: Tensor) -> Tensor:
+    """The derivative of the network at ``ray``, by its formula."""
+    first, _, last = wrapped.at(ray).f if isinstance(wrapped.target.skeleton, Physics) else wrapped.at(ray)
+    return (1 - torch.tanh(first(t)).square()) * first.weight[:, 0] @ last.weight.T
+
+
+@pytest.mark.parametrize("batching", ["loop", "auto"])
+def test_a_module_that_takes_derivatives_is_evaluated_and_served(batching):
+    t = torch.linspace(0, 1, 32)[:, None]
+    of = {"first": lambda o, b: (o[1] + o[0]).square().mean(), "second": lambda o, b: (o[0] - b[1]).square().mean()}
+    problem = hf.supervised((t, t.exp()), (t, t.exp()), losses=of, reference=(9, 9))
+    wrapped = model(Physics(), batching=batching)
+    front = fit(wrapped, problem, solver=hf.EPO()).front
+    wrapped.eval()
+    with torch.no_grad():
+        u, du = wrapped(t, RAYS)
+        for ray, value, slope in zip(RAYS, u, du, strict=True):
+            torch.testing.assert_close(slope, slopes(wrapped, ray, t))
+            torch.testing.assert_close(value, wrapped.at(ray).f(t))
+        assert not du.requires_grad
+        expected = (slopes(wrapped, front.rays[0], t) + wrapped.at(front.rays[0]).f(t)).square().mean()
+    torch.testing.assert_close(front.losses[0, 0].float(), expected)
+    with torch.inference_mode():  # as a server predicts
+        cache = WeightCache(wrapped)
+        for weights, slope in zip(cache.get(RAYS.numpy()), du, strict=True):
+            torch.testing.assert_close(cache.run(weights, t)[1].clone(), slope)
+
+
+def test_a_loss_that_takes_derivatives_of_the_output_is_evaluated():
+    t = torch.linspace(0, 1, 32)[:, None]
+
+    def ode(output: Tensor, batch) -> Tensor:
+        return (torch.autograd.grad(output.sum(), batch[0], create_graph=True)[0] + output).square().mean()
+
+    problem = hf.supervised(
+        (t, t.exp()),
+        (t, t.exp()),
+        inputs=lambda batch: batch[0].requires_grad_(),
+        losses={"first": ode, "second": lambda output, batch: (output - batch[1]).square().mean()},
+        reference=(9, 9),
+    )
+    wrapped = model(nn.Sequential(nn.Linear(1, 8), nn.Tanh(), nn.Linear(8, 1)))
+    front = fit(wrapped, problem).front
+    ray = front.rays[3]
+    with torch.no_grad():
+        expected = (slopes(wrapped, ray, t) + wrapped.at(ray)(t)).square().mean()
+    torch.testing.assert_close(front.losses[3, 0].float(), expected)
+
+
+def test_other_failures_without_gradients_stay_what_they_are():
+    with torch.no_grad(), pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        model()(torch.ones(2, 3), RAYS)

@@ -12,6 +12,7 @@ from hyperfront import preferences
 from hyperfront.errors import ProblemError
 from hyperfront.front.front import Front
 from hyperfront.model import ParetoModel
+from hyperfront.model.derivatives import retried
 from hyperfront.problem import Problem, Split
 from hyperfront.problem.losses import Measure
 from hyperfront.storage.nests import map_tensors
@@ -62,6 +63,7 @@ def _measure(model: ParetoModel, split: Split, rays: Tensor, batch_size: int) ->
     measures = {**problem.measures, **{f"score {name}": score for name, score in problem.scores.items()}}
     at_once = max(1, 2**26 // model.target.held)  # rays whose weights fit in a quarter of a gigabyte
 
+    @retried  # for losses that take derivatives of the output
     def statistics(network: Any, batch: Any) -> Any:
         output = network(problem.inputs(batch))
         if problem.function is not None:

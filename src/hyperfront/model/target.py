@@ -26,6 +26,7 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 
 from hyperfront.errors import TargetError
 from hyperfront.model.assemblies import Assembly, Replace
+from hyperfront.model.derivatives import with_gradients
 from hyperfront.model.leftovers import duplicate, settle
 from hyperfront.model.roles import Generate, Rest, matching, table
 from hyperfront.model.stacking import Crossing, Stacking, side_by_side, stack
@@ -319,6 +320,8 @@ class Network:
             for store, key, name in places:
                 store[key] = self.values[name]
             return self.target.skeleton(*args, **kwargs)
+        except RuntimeError as error:
+            return with_gradients(error, lambda values, x: Network(self.target, values)(x), self.values, x)
         finally:
             for (store, key, _), tensor in zip(places, before):
                 store[key] = tensor
