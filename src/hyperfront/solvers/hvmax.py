@@ -49,7 +49,9 @@ class HVMax(Solver):
         finite = losses.isfinite().all(-1)
         points = losses.detach().double().masked_fill(~finite[:, None], 0)
         largest = points.amax(0)
-        corner = largest + MARGIN * largest.abs()
+        size = largest.abs()
+        size = torch.where(size > 0, size, size.amax())  # what is zero at all rays has no size of its own
+        corner = largest + MARGIN * size
         if self.reference is not None:
             corner = torch.maximum(corner, per_objective("reference", self.reference, points))
         volume = normalize(gradient(points, corner, layers(points)), dim=-1)

@@ -112,7 +112,11 @@ def _program(losses, rays, gram, floor, table, status, tolerance, m: tl.constexp
     above = logs - tl.log(tl.sum(tl.where(here, tl.exp(logs), 0.0), 0) / m)  # ln(m p)
     mu = tl.sum(tl.where(here, tl.exp(above) * above, 0.0), 0) / m
     dominance = tl.where(mu <= tolerance, 1, 0)
-    anchor = tl.where(here, share * (above - mu), 0.0)
+    diagonal = j[:, None] == k[None, :]
+    part = tl.where(here, tl.exp(above) / m, 0.0)  # p
+    others = tl.sum(tl.where(diagonal, logs[:, None], 0.0), 0)  # logs and p, as rows
+    parts = tl.sum(tl.where(diagonal, part[:, None], 0.0), 0)
+    anchor = tl.where(here, share * tl.sum(parts[None, :] * (logs[:, None] - others[None, :]), 1), 0.0)
     terms = c * anchor[:, None]  # the Gram matrix is symmetric: its columns are added up
     across = tl.sum(terms, 0)
     across = tl.where(tl.abs(across) <= ROUNDING * tl.sum(tl.abs(terms), 0), 0.0, across)
