@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import math
 import pickle
 import warnings
 from collections import UserDict, namedtuple
@@ -18,10 +19,13 @@ from torch.utils.data import DataLoader
 
 import hyperfront as hf
 from hyperfront.apps.shared.cache import WeightCache
-from hyperfront.errors import ProblemError, TargetError
+from hyperfront.errors import LossError, ProblemError, TargetError
+from hyperfront.problem.units import Units
+from hyperfront.solvers import Clip, Normalize
 from hyperfront.storage.batches import arguments, row_range, rows, split, take, to_device
 from hyperfront.storage.containers import opened
 from hyperfront.storage.nests import leaves, map_tensors, tensors
+from hyperfront.training.ideals import Ideals
 
 CPU = torch.device("cpu")
 RAYS = torch.tensor([[0.3, 0.7], [0.6, 0.4]])
@@ -498,3 +502,133 @@ def test_a_loss_that_takes_derivatives_of_the_output_is_evaluated():
 def test_other_failures_without_gradients_stay_what_they_are():
     with torch.no_grad(), pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
         model()(torch.ones(2, 3), RAYS)
+
+
+# ---- signs of losses -----------------------------------------------------------------------------------------------
+
+ANY_SIGN = [hf.LS(), hf.MGDA(), hf.HVMax(cosine=0.0), hf.COSMOS(0.0), hf.chain(Normalize(2.0, ideal=-9.0), hf.PBI())]
+NEED_POSITIVE = [
+    hf.EPO(),
+    hf.Tchebycheff(),
+    hf.SmoothTchebycheff(),
+    hf.PBI(),
+    hf.COSMOS(1.0),
+    hf.PMTL(),
+    hf.HVMax(),
+    hf.chain(hf.EPO(), Clip(low=0.01)),
+]
+IDEAL = {"first": -1.0, "second": -1.0}
+
+
+def bowls(shift: float, at: float = -1.0, **options) -> hf.Problem:
+    """Two bowls with their minima, ``shift``, at ``x = at`` and ``x = 1``; training starts at ``x = 0``."""
+
+    def function(x: Tensor) -> Tensor:
+        return torch.stack([(x - at).square().sum(), (x - 1).square().sum()]) + shift
+
+    return hf.analytic(function, variables=4, objectives=("first", "second"), reference=(9, 9), **options)
+
+
+def train(problem: hf.Problem, solver, **options):
+    torch.manual_seed(0)
+    return fit(problem.model(), problem, solver=solver, **{"epochs": 1, "rays_per_step": 4, "lr": 1e-2} | options)
+
+
+@pytest.mark.parametrize("solver", NEED_POSITIVE, ids=str)
+def test_solvers_that_need_losses_above_zero_refuse_others(solver):
+    losses, gram = torch.tensor([[1.0, 2.0], [1.0, -2.0], [0.0, 2.0]]), torch.eye(2).expand(3, 2, 2)
+    rays = torch.tensor([[0.3, 0.7], [0.4, 0.6], [0.5, 0.5]])
+    _, status = solver(losses, rays, gram)
+    assert (status == hf.Status.INVALID).tolist() == [False, True, False]
+    with pytest.raises(LossError, match=r"(?s)'first' is negative at the first step.*ideal=\{'first'"):
+        train(bowls(-20.0), solver)
+    with pytest.raises(LossError, match="is negative in this step"):
+        wrapped = bowls(0).model()
+        hf.backward(wrapped, rays, lambda net: bowls(-20.0).function(net(())), solver=solver)
+
+
+@pytest.mark.parametrize("solver", ANY_SIGN, ids=str)
+def test_solvers_that_take_losses_of_any_sign_do(solver):
+    if isinstance(solver, hf.MGDA):  # which moves all rays to one point
+        losses, gram = torch.tensor([[-1.0, 2.0]]), torch.eye(2)[None]
+        assert solver(losses, torch.tensor([[0.3, 0.7]]), gram)[1].item() == hf.Status.AS_NAMED
+    else:
+        assert train(bowls(-5.0), solver).history[-1]["status"] == {"as_named": 400}
+
+
+@pytest.mark.parametrize("solver", NEED_POSITIVE, ids=str)
+def test_a_loss_that_turns_negative_later_is_an_error_without_an_ideal(solver):
+    with pytest.raises(LossError, match=r"(?s)'(first|second)' is negative at epoch 1, step \d+.*ideal="):
+        train(bowls(-2.0), solver, epochs=20, lr=3e-2)
+
+
+@pytest.mark.parametrize("solver", NEED_POSITIVE[:6], ids=str)
+def test_the_ideal_makes_any_shift_the_same_problem(solver):
+    """Shifted losses, with that shift as ideal, train like losses that were never shifted."""
+    shifted, plain = train(bowls(-1.0, ideal=IDEAL), solver), train(bowls(0.0), solver)
+    torch.testing.assert_close(shifted.front.losses, plain.front.losses, atol=1e-2, rtol=1e-2)
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["ideal of the problem", "ideal of the solver"])
+def test_a_loss_below_its_ideal_is_counted_and_the_run_goes_on(own):
+    """The ideal is a guess that is too high by .5; rays at the end of the front find that out."""
+    problem = bowls(0.0) if own else bowls(0.0, ideal={"first": 0.5})
+    solver = hf.Tchebycheff(ideal=(0.5, 0.0)) if own else hf.EPO()
+    at_an_end = hf.FixedRays.of(torch.tensor([[0.99999, 0.00001]]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the mean may be below too
+        run = train(problem, solver, preferences=at_an_end, epochs=4, rays_per_step=1, schedule="constant")
+    counts = [record["status"] for record in run.history]
+    assert sum(count.get("floored", 0) for count in counts) > 0
+    assert sum(map(sum, (count.values() for count in counts))) == 400
+
+
+def test_a_mean_loss_below_its_ideal_is_warned_of_once():
+    ideals = Ideals(("a", "b"), Units.of(("a", "b"), None, {"a": 2.0}, ()), hf.EPO(), CPU)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for means in ({"a": 0.1, "b": 1.0}, {"a": -1e-6, "b": 1.0}, {"a": -0.1, "b": 1.0}, {"a": -0.2, "b": 1.0}):
+            ideals.warn(means)
+    assert len(seen) == 1 and "ideal of a:" in str(seen[0].message)
+
+
+def test_an_ideal_far_above_the_first_losses_is_an_error_before_the_first_step():
+    with pytest.raises(LossError, match="'second' is negative at the first step"):
+        train(bowls(0.0, ideal={"second": 5.0}), hf.EPO())
+
+
+@pytest.mark.parametrize("rounding", [0.0, 1e-6, 9e-6, 1.1e-5])
+def test_rounding_below_the_ideal_is_a_loss_of_zero(rounding):
+    """At the start the first loss is its ideal, -1, or a little less."""
+    problem = bowls(-1.0, at=0.0, ideal={"first": -1.0 + rounding, "second": -1.0})
+    if rounding > 1e-5:
+        with pytest.raises(LossError, match="'first' is negative at the first step"):
+            train(problem, hf.EPO())
+        return
+    run = train(problem, hf.EPO(), epochs=3)
+    assert run.history[0]["status"]["floored"] >= 4 and run.front.uniformity() > 0.9
+
+
+def test_a_raised_loss_is_solved_like_one_at_its_ideal():
+    units = Units.of(("a", "b"), {"a": 2.0}, {"a": 2.0}, ())
+    rays, gram = torch.tensor([[0.3, 0.7]]), torch.tensor([[[2.0, -1.0], [-1.0, 3.0]]])
+    for solver in (hf.EPO(), hf.Tchebycheff(), hf.PBI(), hf.HVMax(), hf.PMTL()):
+        rays, gram = rays.expand(2, 2), gram.expand(2, 2, 2)
+        ideals = Ideals(("a", "b"), units, solver, CPU)
+        low, zero = (torch.tensor([[value, 1.0], [2.0, 1.0]]) for value in (-0.5, 0.0))
+        weights, status = ideals.around(low, rays, gram)
+        assert torch.equal(weights, solver(zero, rays, gram)[0])
+        assert status.tolist() == [hf.Status.FLOORED, hf.Status.AS_NAMED]
+        negative = torch.tensor([[1.0, -1.0], [2.0, 1.0]])  # which has no ideal
+        assert ideals.around(negative, rays, gram)[1].tolist()[0] == hf.Status.INVALID
+
+
+def test_uniformity_is_not_defined_for_negative_losses():
+    def front(*losses):
+        return hf.Front(("a", "b"), torch.full((len(losses), 2), 0.5), torch.tensor(losses, dtype=torch.float64))
+
+    assert front((1.0, 1.0)).uniformity() == 1
+    assert math.isnan(front((1.0, 1.0), (-1.0, 1.0)).uniformity())
+    assert front((-1e-7, 2.0), (1.0, 1.0)).uniformity() == front((0.0, 2.0), (1.0, 1.0)).uniformity()
+    record = train(bowls(-5.0), hf.LS()).history[-1]
+    assert record["validation"]["uniformity"] is None

@@ -14,6 +14,7 @@ in :meth:`Chain.state`, which training keeps in its checkpoints, so that a run r
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -64,6 +65,13 @@ class Chain(Solver):
     space: Literal["weights", "hypernetwork"]  # pyrefly: ignore[bad-override]
     positive: bool  # pyrefly: ignore[bad-override]
     convention: Convention  # pyrefly: ignore[bad-override]
+
+    @property
+    def least(self) -> float | Sequence[float] | None:
+        """The solver's own, as long as the losses that it sees have the sign of the losses themselves."""
+        if any(transform.shifts for transform in self.before):
+            return None
+        return self.solver.least if not self.before or self.solver.least == 0 else None
 
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
         slopes = torch.ones_like(losses)

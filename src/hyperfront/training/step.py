@@ -26,8 +26,10 @@ from hyperfront.model.hypernets import inner_products
 from hyperfront.model.target import Network
 from hyperfront.problem import Problem, scalar
 from hyperfront.solvers import Solver, Status
+from hyperfront.solvers.base import per_objective
 from hyperfront.storage import nests
 from hyperfront.storage.batches import Batch
+from hyperfront.training.ideals import Ideals
 
 FLOOR = 1e-8
 """A loss below this share of its running mean is raised to it, where the solver needs positive losses."""
@@ -98,6 +100,7 @@ class Step:
 
     def __init__(self, model: ParetoModel, problem: Problem, solver: Solver, *, share_batch: bool = False):
         self.model, self.problem, self.solver = model, problem, solver
+        self.ideals = Ideals(problem.objectives, problem.units, solver, model.device)
         self.split = problem.has_data and not share_batch
         self.losses: Callable[..., Sequence[Tensor]] = functools.partial(model.target.map, problem.each_loss)
         """The ``m`` losses ``[R]`` at ``theta [R, n]``, rays and a batch, ``split`` among them or not; an engine may
@@ -112,9 +115,9 @@ class Step:
         theta = self.model.hypernet.factored(rays, factors)
         leaf = theta.detach().requires_grad_()
         columns = self.losses(leaf, rays, batch, split=split)
-        result = _descend(self.model, rays, theta, leaf, columns, solver=self.solver, mean=self.mean)
+        result = _descend(self.model, rays, theta, leaf, columns, solver=self.ideals.around, mean=self.mean)
         if self.solver.positive:
-            self._average(result.losses)
+            self._average(result.losses.clamp_min(0) if self.ideals.matter else result.losses)
         return result
 
     def _average(self, losses: Tensor) -> None:
@@ -241,7 +244,8 @@ def check(step: Step, rays: Tensor, batch: Batch) -> None:
             got=f"a batch for {len(rays)} ray(s)",
             fix="a larger batch_size, fewer rays_per_step, or share_batch=True",
         ) from None
-    check_losses(losses.detach(), problem.objectives, step.solver, where="at the first step")
+    seen = step.ideals.without_rounding(losses.detach())
+    check_losses(seen, problem.objectives, step.solver, where="at the first step")
     for name, blind in _blind(problem, model, leaf, rays, batch, split).items():
         if blind:
             raise LossError(
@@ -279,17 +283,19 @@ def _blind(
 def check_losses(losses: Tensor, objectives: tuple[str, ...], solver: Solver, *, where: str) -> None:
     """An error that names the objective, if a loss is one that the solver cannot work with."""
     faults = {"NaN": losses.isnan(), "infinite": losses.isinf()}
-    if solver.positive:
-        faults["negative"] = losses < 0
+    least = None if solver.least is None else per_objective("ideal", solver.least, losses)
+    if least is not None:
+        faults["negative" if not least.any() else "below its ideal"] = losses < least
     for fault, mask in faults.items():
         if mask.any():
             row, column = (int(i) for i in mask.nonzero()[0])
-            negative = fault == "negative"
+            name, bound = objectives[column], "" if least is None else f"{least[column].item():g}"
+            low = fault not in ("NaN", "infinite")
             raise LossError(
-                f"the objective {objectives[column]!r} is {fault} {where}",
+                f"the objective {name!r} is {fault} {where}",
                 got=f"{losses[row, column].item():g}",
-                expected=f"a finite number{' >= 0, as ' + type(solver).__name__ + ' needs' if solver.positive else ''}",
-                fix=f"shift it: supervised(..., ideal={{{objectives[column]!r}: its smallest possible value}})"
-                if negative
+                expected=f"a finite number{f' >= {bound}, as {type(solver).__name__} needs' if bound else ''}",
+                fix=f"shift it: supervised(..., ideal={{{name!r}: its smallest possible value}})"
+                if low
                 else "lower the learning rate, check the data for NaN, or clip inside the loss",
             )
