@@ -26,6 +26,7 @@ from hyperfront.storage.batches import arguments, row_range, rows, split, take, 
 from hyperfront.storage.containers import opened
 from hyperfront.storage.nests import leaves, map_tensors, tensors
 from hyperfront.training.ideals import Ideals
+from hyperfront.training.scales import warn_of_scales
 
 CPU = torch.device("cpu")
 RAYS = torch.tensor([[0.3, 0.7], [0.6, 0.4]])
@@ -632,3 +633,39 @@ def test_uniformity_is_not_defined_for_negative_losses():
     assert front((-1e-7, 2.0), (1.0, 1.0)).uniformity() == front((0.0, 2.0), (1.0, 1.0)).uniformity()
     record = train(bowls(-5.0), hf.LS()).history[-1]
     assert record["validation"]["uniformity"] is None
+
+
+# ---- sizes of losses -----------------------------------------------------------------------------------------------
+
+
+def unbalanced(sizes: tuple[float, float], **options) -> hf.Problem:
+    """Two objectives that are of these sizes at the start."""
+
+    def function(x: Tensor) -> Tensor:
+        return torch.stack([(x + 1).square().mean(), (x - 1).square().mean()]) * torch.tensor(sizes)
+
+    return hf.analytic(function, variables=4, objectives=("tiny", "huge"), **options)
+
+
+@pytest.mark.parametrize(
+    "solver", [hf.EPO(), hf.SmoothTchebycheff(), hf.LS(), hf.chain(hf.LS(), Clip(low=0.01))], ids=str
+)
+def test_losses_of_very_different_sizes_are_named_with_their_scale(solver):
+    with pytest.warns(UserWarning, match=r"(?s)tiny 1\.0e-06, huge 1\.0e\+03.*scale=\{'tiny': 1e-06, 'huge': 1e\+03\}"):
+        train(unbalanced((1e-6, 1e3)), solver)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "solver", "options"),
+    [
+        ((1e-6, 1e3), hf.EPO(), {"scale": {"tiny": 1e-6, "huge": 1e3}}),
+        ((1e-6, 1e3), hf.chain(Normalize((4e-6, 4e3)), hf.EPO()), {}),
+        ((1.0, 9e3), hf.LS(), {}),
+        ((0.0, 1.0), hf.LS(), {}),
+    ],
+)
+def test_losses_of_similar_or_normalized_sizes_are_not_warned_of(sizes, solver, options):
+    problem = unbalanced(sizes, **options)
+    step = hf.Step(problem.model(), problem, solver)
+    losses = torch.stack([problem.losses(step.model.target.network(row), ()) for row in step.model.weights(RAYS)])
+    warn_of_scales(losses, problem.objectives, solver)

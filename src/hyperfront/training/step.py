@@ -30,6 +30,7 @@ from hyperfront.solvers.base import per_objective
 from hyperfront.storage import nests
 from hyperfront.storage.batches import Batch
 from hyperfront.training.ideals import Ideals
+from hyperfront.training.scales import warn_of_scales
 
 FLOOR = 1e-8
 """A loss below this share of its running mean is raised to it, where the solver needs positive losses."""
@@ -246,6 +247,7 @@ def check(step: Step, rays: Tensor, batch: Batch) -> None:
         ) from None
     seen = step.ideals.without_rounding(losses.detach())
     check_losses(seen, problem.objectives, step.solver, where="at the first step")
+    warn_of_scales(seen, problem.objectives, step.solver)
     for name, blind in _blind(problem, model, leaf, rays, batch, split).items():
         if blind:
             raise LossError(
