@@ -669,3 +669,79 @@ def test_losses_of_similar_or_normalized_sizes_are_not_warned_of(sizes, solver, 
     step = hf.Step(problem.model(), problem, solver)
     losses = torch.stack([problem.losses(step.model.target.network(row), ()) for row in step.model.weights(RAYS)])
     warn_of_scales(losses, problem.objectives, solver)
+
+
+# ---- parameters ----------------------------------------------------------------------------------------------------
+
+
+class Spectral(nn.Module):
+    """A layer in Fourier space, with complex weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.odd = nn.Parameter(torch.ones(3))  # so that the complex numbers begin at an odd place
+        self.w, self.head = nn.Parameter(torch.randn(3, dtype=torch.cfloat)), nn.Linear(4, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(torch.fft.irfft(torch.fft.rfft(x) * self.w * self.odd, n=4))
+
+
+@pytest.mark.parametrize(
+    ("options", "generated"),
+    [({}, True), ({"hypernet": "chunked"}, True), ({"generate": "head.*"}, False), ({"hypernet": "film"}, False)],
+    ids=["mlp", "chunked", "trained", "film"],
+)
+@pytest.mark.parametrize("solver", [hf.LS(), hf.EPO()], ids=["LS", "EPO"])
+def test_complex_parameters_are_generated_or_trained(options, generated, solver, tmp_path):
+    x, y = xy()
+    wrapped = model(Spectral(), **options)
+    assert (wrapped.target.tensors[1].role == "generated") is generated
+    before = wrapped.at(RAYS[0]).w.detach().clone()
+    problem = hf.supervised((x, y), (x, y), losses=losses(lambda b: b[1]), reference=(9, 9))
+    for count in (1, 2):
+        fit(wrapped, problem, solver=solver, rays_per_step=count)
+    wrapped.eval().save(tmp_path / "model.safetensors")
+    loaded = hf.load(tmp_path / "model.safetensors", target=Spectral())
+    for ray in RAYS:
+        plain = wrapped.at(ray)
+        assert plain.w.dtype == torch.complex64 and not torch.equal(plain.w, before)
+        torch.testing.assert_close(wrapped(x, ray[None])[0], plain(x))
+        torch.testing.assert_close(loaded(x, ray[None])[0], plain(x))
+    assert torch.equal(wrapped.at(RAYS[0]).w, wrapped.at(RAYS[1]).w) is not generated
+
+
+def test_gradients_of_complex_parameters_are_those_of_autograd():
+    x, y = xy()
+    wrapped = model(Spectral())
+    leaf = wrapped.weights(RAYS[0]).detach()[0].requires_grad_()
+    plain = wrapped.at(RAYS[0])
+    of = losses(lambda b: b[1])["first"]
+    (found,) = torch.autograd.grad(of(wrapped.target.network(leaf)(x), (x, y)), leaf)
+    of(plain(x), (x, y)).backward()
+    torch.testing.assert_close(wrapped.target.unpack(found)["w"], plain.w.grad)
+    torch.testing.assert_close(wrapped.target.unpack(found)["head.weight"], plain.head.weight.grad)
+
+
+@pytest.mark.parametrize("generate", ["*", "1.*"], ids=["generated", "trained"])
+@pytest.mark.parametrize("kind", [nn.Embedding, nn.EmbeddingBag])
+def test_embeddings_with_sparse_gradients_train(kind, generate):
+    x, y = torch.arange(64).view(64, 1) % 9, xy()[1]
+    found = []
+    for sparse in (True, False):
+        torch.manual_seed(0)
+        module = nn.Sequential(kind(9, 4, sparse=sparse), nn.Sequential(nn.Flatten(), nn.Linear(4, 1)))
+        wrapped = model(module, generate=generate)
+        problem = hf.supervised((x, y), (x, y), losses=losses(lambda b: b[1]), reference=(9, 9))
+        found.append(fit(wrapped, problem, solver=hf.EPO()).front.losses)
+        assert wrapped.at(RAYS[0])[0].sparse is sparse
+    assert torch.equal(*found)
+
+
+def test_an_embedding_that_rescales_a_generated_weight_is_refused():
+    module = nn.Sequential(nn.Embedding(9, 4, max_norm=1.0), nn.Flatten(), nn.Linear(4, 1))
+    with pytest.raises(TargetError, match=r"(?s)max_norm.*0: max_norm = 1\.0.*generate="):
+        model(module)
+    x, y = torch.arange(64).view(64, 1) % 9, xy()[1]
+    wrapped = model(module, generate="2.*")
+    fit(wrapped, hf.supervised((x, y), losses=losses(lambda b: b[1])))
+    assert wrapped.at(RAYS[0])[0].weight.norm(dim=1).max() <= 1 + 1e-2

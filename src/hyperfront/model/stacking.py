@@ -18,10 +18,10 @@ from hyperfront.storage.containers import PLAIN, how_to_register
 from hyperfront.storage.nests import leaves, map_leaves, map_tensors, tensors, things
 
 # Modules that vmap makes slower on a CPU (convolution, pooling: measured 2.5 times) or cannot batch (recurrence, fused
-# attention). Everything else, above all linear layers, gains from it.
+# attention, bags of embeddings). Everything else, above all linear layers, gains from it.
 _IMAGES = (nn.modules.conv._ConvNd, nn.modules.pooling._MaxPoolNd, nn.modules.pooling._AvgPoolNd)
 _LOOP_ON_CPU = (*_IMAGES, ConvReluPool)
-_LOOP_ALWAYS = (nn.RNNBase, nn.RNNCellBase, nn.MultiheadAttention)
+_LOOP_ALWAYS = (nn.RNNBase, nn.RNNCellBase, nn.MultiheadAttention, nn.EmbeddingBag)
 _LARGE = 2**17
 """Weights of a network from which on vmap makes convolutions slower on a GPU; side by side they are faster there."""
 

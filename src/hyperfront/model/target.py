@@ -27,6 +27,7 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 from hyperfront.errors import TargetError
 from hyperfront.model.assemblies import Assembly, Replace
 from hyperfront.model.derivatives import with_gradients
+from hyperfront.model.embeddings import without_sparse_gradients
 from hyperfront.model.leftovers import duplicate, settle
 from hyperfront.model.roles import Generate, Rest, matching, table
 from hyperfront.model.stacking import Crossing, Stacking, side_by_side, stack
@@ -73,6 +74,7 @@ class Target(nn.Module):
         self.places = _Places.of(skeleton)
         self.assembly = assembly(skeleton, matching(skeleton, generate))
         _check_assembly(self.assembly, generate, skeleton)
+        self.sparse = without_sparse_gradients(skeleton, self.assembly.names)
         self.tensors = table(skeleton, self.assembly.names, self.assembly.base, rest)
         self.sizes = [part.size for part in self.assembly.parts]
         self.n = sum(self.sizes)
@@ -294,6 +296,8 @@ class Target(nn.Module):
         values = self.unpack(theta)
         if self.norms and self.batchnorm == "grid":
             values |= self._unpack_statistics(self.statistics_at(ray[None])[0])
+        for name in self.sparse:
+            setattr(module.get_submodule(name), "sparse", True)  # noqa: B010 (its type is not known)
         own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
         for name, value in values.items():
             own[name].copy_(value)  # in place, so that tied weights stay tied

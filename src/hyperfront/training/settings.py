@@ -65,8 +65,8 @@ class Settings:
 
     def _adam(self, parameters: list[nn.Parameter]) -> Optimizer:
         """Adam in one pass over the parameters: on a CPU PyTorch's, on a GPU ours."""
-        fused = True if all(p.device.type == "cpu" for p in parameters) else None
-        return Adam(parameters, lr=self.lr, fused=fused)
+        fused = all(p.device.type == "cpu" for p in parameters) and not any(p.is_complex() for p in parameters)
+        return Adam(parameters, lr=self.lr, fused=fused or None)
 
     def make_schedule(self, optimizer: Optimizer, steps: int) -> LRScheduler:
         """Stepped after every one of ``steps`` steps."""
