@@ -28,7 +28,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from hyperfront.errors import HyperfrontError, LossError, ProblemError
+from hyperfront.errors import HyperfrontError, LossError, ProblemError, TargetError
 from hyperfront.kernels import on_gpu
 from hyperfront.kernels.factors import Factors
 from hyperfront.model import ParetoModel
@@ -220,7 +220,8 @@ class Step:
     def _attempt(self, together: bool, device: torch.device) -> Iterator[None]:
         """Inside, rays that cannot go together raise no error, and a solver forgets what it saw of them."""
         if not together or self.compiled:
-            yield
+            with explained():
+                yield
             return
         remembers, stacking = self.solver if isinstance(self.solver, Stateful) else None, self.model.target.stacking
         before = copy.deepcopy(remembers.state()) if remembers and not stacking.knows("backward") else {}
@@ -337,6 +338,21 @@ def _solve(
     return weights.to(losses.dtype), status
 
 
+@contextmanager
+def explained() -> Iterator[None]:
+    """Inside, what PyTorch says of the older form of activation checkpointing becomes an error with its fix."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "use_reentrant" not in str(error):
+            raise
+        raise TargetError(
+            "reentrant activation checkpointing cannot give the gradients of generated tensors",
+            got="torch.utils.checkpoint.checkpoint(..., use_reentrant=True)",
+            fix="use_reentrant=False; in transformers gradient_checkpointing_enable({'use_reentrant': False})",
+        ) from error
+
+
 def check_solver(solver: Solver) -> Solver:
     """An error for a name or a class where a solver should be."""
     if isinstance(solver, Solver):
@@ -382,7 +398,7 @@ def _blind(
         return dict(zip(problem.objectives, (before == after).all(0).tolist()))
     part = nests.map_tensors(lambda t: t[0], batch) if split else batch
     blind = {}
-    with model.target.network(leaf[0]).kept() as network:
+    with explained(), model.target.network(leaf[0]).kept() as network:
         output = called(network, problem.inputs(part))
         for name, score in problem.scores.items():
             scalar(name, score(output, part))  # better an error now than after the first epoch
