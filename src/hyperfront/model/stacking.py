@@ -60,6 +60,7 @@ class Stacking:
         slow = _LOOP_ALWAYS + (_LOOP_ON_CPU if theta.device.type == "cpu" else ())
         large = theta.shape[1] > _LARGE and self._has(_IMAGES)
         works = self._works.get("forward", True) and not (torch.is_grad_enabled() and self._alone)
+        works = works and not torch.is_autocast_enabled(theta.device.type)  # vmap hides some operations from it
         return works and not (len(theta) == 1 or running or large or self._has(slow))
 
     def wants_streams(self, theta: Tensor, running: bool) -> bool:

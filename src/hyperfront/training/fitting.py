@@ -37,7 +37,7 @@ from hyperfront.training.engines import Engine, make_engine
 from hyperfront.training.epochs import Epochs
 from hyperfront.training.job import Job
 from hyperfront.training.loop import run_epochs
-from hyperfront.training.precision import Precision, autocast_to, products, refuse_autocast
+from hyperfront.training.precision import Precision, products, refuse_autocast
 from hyperfront.training.ranks import refuse_several
 from hyperfront.training.runs import Run, RunFolder
 from hyperfront.training.settings import Settings
@@ -195,7 +195,7 @@ def _prepare(job: Job, engine: str, resume: bool) -> _Prepared:
     steps = settings.epochs * problem.train.source.steps(settings.batch_size)
     step = Step(model, problem, job.solver, share_batch=settings.share_batch)
     if settings.precision == "bf16":
-        step.each_loss = autocast_to(step.each_loss, torch.bfloat16)
+        step.dtype = torch.bfloat16
     state = TrainingState(model, step, optimizer, settings.make_schedule(optimizer, steps))
     if folder and resume and folder.last.exists():
         state.load(folder.last)

@@ -12,9 +12,9 @@ validation and predictions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, Literal
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -40,16 +40,14 @@ def products(precision: Precision | None) -> Iterator[None]:
         torch.backends.cudnn.allow_tf32 = before[1]
 
 
-def autocast_to(each_loss: Callable[..., tuple[Tensor, ...]], dtype: torch.dtype) -> Callable[..., tuple[Tensor, ...]]:
-    """The losses of one network, computed under autocast and returned in single precision."""
+def cast(device: torch.device, dtype: torch.dtype | None) -> AbstractContextManager:
+    """Inside, products are computed in ``dtype``, and weights are cast anew for every call, since they change."""
+    return nullcontext() if dtype is None else torch.autocast(device.type, dtype, cache_enabled=False)
 
-    def cast(network: Any, batch: Any) -> tuple[Tensor, ...]:
-        device = next(iter(network.values.values())).device.type
-        with torch.autocast(device, dtype, cache_enabled=False):  # a cache would keep casts of weights that change
-            found = each_loss(network, batch)
-        return tuple(loss.float() for loss in found)
 
-    return cast
+def widened(loss: Tensor) -> Tensor:
+    """A loss in single precision, if it was computed in less."""
+    return loss.float() if loss.dtype in (torch.bfloat16, torch.float16) else loss
 
 
 def refuse_autocast(what: str) -> None:

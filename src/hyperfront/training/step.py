@@ -39,7 +39,7 @@ from hyperfront.solvers import Solver, Stateful, Status
 from hyperfront.storage import batches, nests
 from hyperfront.storage.batches import Batch
 from hyperfront.training import ranks
-from hyperfront.training.precision import autocast_to
+from hyperfront.training.precision import cast, widened
 
 FLOOR = 1e-8
 """A loss below this share of its running mean is raised to it, where the solver needs positive losses."""
@@ -91,7 +91,7 @@ def backward(
     if step.ranks > 1:
         ranks.check_same(rays)
     if torch.is_autocast_enabled(kind):  # for the target and its losses
-        step.each_loss = autocast_to(step.each_loss, torch.get_autocast_dtype(kind))
+        step.dtype = torch.get_autocast_dtype(kind)
     with torch.autocast(kind, enabled=False):
         result = step(rays, ())
     model.record["convention"] = solver.convention
@@ -146,8 +146,8 @@ class Step:
     def __init__(self, model: ParetoModel, problem: Problem, solver: Solver, *, share_batch: bool = False):
         self.model, self.problem, self.solver = model, problem, solver
         self.split = problem.has_data and not share_batch
-        self.each_loss: Callable[[Network, Batch], tuple[Tensor, ...]] = problem.each_loss
-        """The losses of one network; under autocast, if a precision asks for it."""
+        self.dtype: torch.dtype | None = None
+        """What the target and its losses are computed in, if not in the precision of the weights."""
         self.ranks = 1
         """Processes that take this step together, each with rows of its own."""
         self.compiled: Callable[..., Sequence[Tensor]] | None = None
@@ -161,7 +161,8 @@ class Step:
         split = self.split and len(rays) > 1  # one ray sees it all
         parts = batches.split(batch, len(rays)) if split else batch
         theta = model.hypernet.factored(rays, factors)
-        together = self.compiled is not None or (len(rays) > 1 and model.target.together(theta))
+        with cast(theta.device, self.dtype):
+            together = self.compiled is not None or (len(rays) > 1 and model.target.together(theta))
         groups = [[self._all(theta, rays, parts, split)]] if together else self._each(theta, rays, parts, split)
 
         found: list[tuple[StepResult, list[Tensor]]] = []
@@ -169,7 +170,9 @@ class Step:
             for group in groups:
                 for member in group:
                     with member.kept():
-                        member.columns = [column.reshape(-1) for column in member.losses()]
+                        with cast(theta.device, self.dtype):
+                            columns = member.losses()
+                        member.columns = [widened(column).reshape(-1) for column in columns]
                         if solver.needs_gram:  # of one ray, the passes give the gradients of the shared parameters too
                             alone = len(rays) == 1
                             wanted = [member.leaf, *shared] if alone else [member.leaf]
@@ -194,10 +197,8 @@ class Step:
         return [p for p in self.model.target.parameters() if p.requires_grad]
 
     def _all(self, theta: Tensor, rays: Tensor, parts: Batch, split: bool) -> _Member:
-        leaf, run = (
-            theta.detach().requires_grad_(),
-            self.compiled or partial(self.model.target.map, self.each_loss),
-        )
+        leaf = theta.detach().requires_grad_()
+        run = self.compiled or partial(self.model.target.map, self.problem.each_loss)
         return _Member(rays, leaf, partial(run, leaf, rays, parts, split=split), nullcontext)
 
     def _each(self, theta: Tensor, rays: Tensor, parts: Batch, split: bool) -> Iterator[list[_Member]]:
@@ -209,7 +210,7 @@ class Step:
             leaf = theta[r : r + 1].detach().requires_grad_()
             network = Network(target, target.assembled(leaf.squeeze(0), statistics[r]))  # the gradient of a view is one
             part = nests.map_tensors(lambda t: t[r], parts) if split else parts
-            return _Member(rays[r : r + 1], leaf, partial(self.each_loss, network, part), network.kept)
+            return _Member(rays[r : r + 1], leaf, partial(self.problem.each_loss, network, part), network.kept)
 
         if self.solver.joint:
             yield [member(r) for r in range(len(rays))]

@@ -41,7 +41,7 @@ def make_engine(name: str, epochs: Epochs) -> Engine:
         raise unknown_name("engine", name, ENGINES)
     if name == "compiled":
         step = epochs.state.step
-        losses = partial(step.model.target.map, step.each_loss)
+        losses = partial(step.model.target.map, step.problem.each_loss)
         step.compiled = torch.compile(losses, dynamic=False)
     if name == "graph" or (name == "auto" and epochs.model.device.type == "cuda"):
         try:
