@@ -545,7 +545,7 @@ def test_solvers_that_need_losses_above_zero_refuse_others(solver):
         train(bowls(-20.0), solver)
     with pytest.raises(LossError, match="is negative in this step"):
         wrapped = bowls(0).model()
-        hf.backward(wrapped, rays, lambda net: bowls(-20.0).function(net(())), solver=solver)
+        hf.backward(wrapped, rays, lambda net: bowls(-20.0).function(net()), solver=solver)
 
 
 @pytest.mark.parametrize("solver", ANY_SIGN, ids=str)
@@ -739,7 +739,7 @@ def test_embeddings_with_sparse_gradients_train(kind, generate):
 
 def test_an_embedding_that_rescales_a_generated_weight_is_refused():
     module = nn.Sequential(nn.Embedding(9, 4, max_norm=1.0), nn.Flatten(), nn.Linear(4, 1))
-    with pytest.raises(TargetError, match=r"(?s)max_norm.*0: max_norm = 1\.0.*generate="):
+    with pytest.raises(TargetError, match=r"(?s)max_norm.*0\.weight.*generate="):
         model(module)
     x, y = torch.arange(64).view(64, 1) % 9, xy()[1]
     wrapped = model(module, generate="2.*")

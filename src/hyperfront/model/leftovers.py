@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from hyperfront.model.substitution import Absent
 from hyperfront.storage.nests import things
 
 
@@ -28,7 +29,8 @@ def settle(module: nn.Module) -> None:
     for layer in module.modules():
         for name, value in vars(layer).items():
             found = things(value)
-            if any(map(_is_leftover, found)) and not any(isinstance(thing, nn.Module) for thing in found):
+            held = any(isinstance(thing, nn.Module | nn.Parameter | Absent) for thing in found)  # not ours to copy
+            if any(map(_is_leftover, found)) and not held:
                 vars(layer)[name] = duplicate(value, memo)
 
 

@@ -88,6 +88,10 @@ class Raising(Solver):
         return self.solver.positive
 
     @property
+    def joint(self) -> bool:  # pyrefly: ignore[bad-override]
+        return self.solver.joint
+
+    @property
     def convention(self) -> str:  # pyrefly: ignore[bad-override]
         return self.solver.convention
 
