@@ -13,7 +13,9 @@ from types import MappingProxyType
 import optree
 import pytest
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.fsdp import fully_shard
 from torch.nn.utils.rnn import PackedSequence, pack_sequence
 from torch.utils.data import DataLoader
 
@@ -745,3 +747,74 @@ def test_an_embedding_that_rescales_a_generated_weight_is_refused():
     wrapped = model(module, generate="2.*")
     fit(wrapped, hf.supervised((x, y), losses=losses(lambda b: b[1])))
     assert wrapped.at(RAYS[0])[0].weight.norm(dim=1).max() <= 1 + 1e-2
+
+
+# ---- other things than expected ------------------------------------------------------------------------------------
+
+
+def small_problem() -> hf.Problem:
+    x, y = xy(32)
+    return hf.supervised((x, y), (x, y), losses=losses(lambda b: b[1]), reference=(9, 9))
+
+
+HANDED = {
+    "plain module to fit": (lambda: fit(nn.Linear(4, 1), small_problem()), "got: +a Linear"),
+    "class to fit": (lambda: fit(hf.ParetoModel, small_problem()), "got: +the class ParetoModel"),
+    "plain module to evaluate": (lambda: hf.evaluate(nn.Linear(4, 1), small_problem().val), "evaluate works.*Linear"),
+    "run to evaluate": (lambda: hf.evaluate(fit(model(), small_problem()), small_problem().val), r"Run\.model"),
+    "plain module to align": (lambda: hf.align(nn.Linear(4, 1), small_problem().val), "align works.*Linear"),
+    "plain module to backward": (
+        lambda: hf.backward(nn.Linear(4, 1), RAYS, lambda net: (), solver=hf.LS()),
+        "backward works.*Linear",
+    ),
+    "wrapper to fit": (lambda: fit(nn.DataParallel(model()), small_problem()), r"DataParallel\.module"),
+    "model to explore": (lambda: hf.explore(model()), "explore opens a run.*ParetoModel"),
+    "data to fit": (lambda: fit(model(), xy()), "fit needs a problem.*tuple"),
+    "class of preferences": (lambda: fit(model(), small_problem(), preferences=hf.Dirichlet), "the class Dirichlet"),
+    "class of callbacks": (lambda: fit(model(), small_problem(), callbacks=[hf.Progress]), "the class Progress"),
+    "one callback": (lambda: fit(model(), small_problem(), callbacks=hf.Progress()), "callbacks are a list"),
+    "optimizer": (
+        lambda: fit(model(), small_problem(), optimizer=torch.optim.SGD(model().parameters(), lr=0.1)),
+        r"a SGD.*optimizer=lambda parameters: torch\.optim\.SGD\(parameters",
+    ),
+    "name of an optimizer": (lambda: fit(model(), small_problem(), optimizer="sgd"), "got: +a str"),
+    "no optimizer": (lambda: fit(model(), small_problem(), optimizer=lambda p: None), "optimizer= returned.*NoneType"),
+    "schedule": (
+        lambda: fit(
+            model(),
+            small_problem(),
+            schedule=torch.optim.lr_scheduler.ConstantLR(torch.optim.SGD(model().parameters(), lr=0.1)),
+        ),
+        "a ConstantLR",
+    ),
+    "no schedule": (lambda: fit(model(), small_problem(), schedule=lambda o: 3), "schedule= returned.*int"),
+}
+
+
+@pytest.mark.parametrize("name", HANDED)
+def test_other_things_than_expected_are_named(name):
+    call, message = HANDED[name]
+    with pytest.raises(hf.HyperfrontError, match=f"(?s){message}"):
+        call()
+
+
+def test_parameters_in_pieces_are_refused(tmp_path):
+    """As ``fully_shard`` leaves them: DTensors, here on a mesh of one process."""
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        mesh = dist.device_mesh.init_device_mesh("cpu", (1,))
+        whole, module = model(), nn.Linear(4, 1)
+        for sharded in (whole, module):
+            fully_shard(sharded, mesh=mesh)
+        calls = {
+            "fit": lambda: fit(whole, small_problem()),
+            "evaluate": lambda: hf.evaluate(whole, small_problem().val),
+            "backward": lambda: hf.backward(whole, RAYS, lambda net: (), solver=hf.LS()),
+            "save": lambda: whole.save(tmp_path / "model.safetensors"),
+            "wrap": lambda: model(module),
+        }
+        for use, call in calls.items():
+            with pytest.raises(TargetError, match=f"(?s){use} needs all of a parameter.*DTensor"):
+                call()
+    finally:
+        dist.destroy_process_group()

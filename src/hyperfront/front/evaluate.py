@@ -13,6 +13,7 @@ from hyperfront.errors import ProblemError
 from hyperfront.front.front import Front
 from hyperfront.model import ParetoModel
 from hyperfront.model.derivatives import retried
+from hyperfront.model.expected import expect_model
 from hyperfront.model.substitution import called
 from hyperfront.problem import Problem, Split
 from hyperfront.problem.losses import Measure
@@ -40,7 +41,7 @@ def evaluate(
             expected="problem.val or problem.test, with problem = hyperfront.supervised(...)",
         )
     problem = split.problem
-    problem.check_model(model)
+    problem.check_model(expect_model(model, "evaluate"))
     table = preferences.layout(rays, model.m, model.objectives)
     losses, scores = _measure(model, split, table, batch_size)
     record = {key: value for key, value in model.record.items() if key not in ("convention", "units")}

@@ -14,6 +14,7 @@ from torch.optim.lr_scheduler import LambdaLR, LRScheduler, ReduceLROnPlateau
 
 from hyperfront.errors import HyperfrontError, unknown_name
 from hyperfront.training.adam import Adam
+from hyperfront.training.handed import check_made, check_makers
 from hyperfront.training.precision import Precision
 
 
@@ -48,6 +49,7 @@ class Settings:
             )
         if self.precision not in (None, *get_args(Precision)):
             raise unknown_name("precision", str(self.precision), get_args(Precision))
+        check_makers(self.optimizer, self.schedule)
         if isinstance(self.schedule, str) and self.schedule not in ("cosine", "constant"):
             raise HyperfrontError(
                 "unknown schedule", got=repr(self.schedule), expected="cosine, constant or a function"
@@ -56,6 +58,7 @@ class Settings:
     def make_optimizer(self, parameters: Iterable[nn.Parameter]) -> Optimizer:
         parameters = list(parameters)
         made = self.optimizer(parameters) if self.optimizer else self._adam(parameters)
+        check_made(made, Optimizer, "optimizer")
         for group in made.param_groups if parameters[0].is_cuda else ():
             if "capturable" in group:
                 group["capturable"] = True  # in every engine, so that all take the same steps
@@ -77,6 +80,7 @@ class Settings:
         """Stepped after every one of ``steps`` steps."""
         if not isinstance(self.schedule, str):
             made = self.schedule(optimizer)
+            check_made(made, LRScheduler, "schedule")
             if isinstance(made, ReduceLROnPlateau):
                 raise HyperfrontError(
                     "schedules are stepped after every step, without a metric", got="ReduceLROnPlateau", fix="'cosine'"

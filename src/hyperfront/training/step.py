@@ -32,6 +32,7 @@ from hyperfront.errors import HyperfrontError, LossError, ProblemError, TargetEr
 from hyperfront.kernels import on_gpu
 from hyperfront.kernels.factors import Factors
 from hyperfront.model import ParetoModel
+from hyperfront.model.expected import expect_model
 from hyperfront.model.hypernets import inner_products
 from hyperfront.model.substitution import Network, called
 from hyperfront.problem import Problem, scalar
@@ -88,6 +89,7 @@ def backward(
     """
 
     model = model.module if isinstance(model, DistributedDataParallel) else model
+    model = expect_model(model, "backward")
     rays, kind = model.check(rays), model.device.type  # not aligned: the solver sees the losses of this batch
     own: Any = _OwnLosses(model, losses)
     step = Step(model, own, check_solver(solver))
