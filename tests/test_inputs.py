@@ -818,3 +818,39 @@ def test_parameters_in_pieces_are_refused(tmp_path):
                 call()
     finally:
         dist.destroy_process_group()
+
+
+# ---- a first batch that does not fit -------------------------------------------------------------------------------
+
+
+def two_layers() -> nn.Module:
+    return nn.Sequential(nn.Sequential(nn.Linear(4, 3), nn.Tanh()), nn.Linear(3, 1))
+
+
+X, Y = xy(32)
+MISFITS = {
+    "width": ((X[:, :3], Y), {}, TargetError, r"module fails.*cannot be.*0\.0: Linear, in Sequential on float32"),
+    "type": ((X.double(), Y), {}, TargetError, r"module fails.*0\.0: Linear, in Sequential on float64 \[\d+, 4\]"),
+    "target": ((X, Y[:, :1]), {}, LossError, r"'second' fails.*index 1.*batch of 0: float32 \[\d+, 4\], 1: float32"),
+    "arguments": ((X, Y), {"inputs": tuple}, TargetError, "module fails.*positional.*Sequential on 0: float32"),
+    "inputs": ((X, Y), {"inputs": lambda b: b[2]}, ProblemError, "inputs= fails.*out of range.*batch of 0: float32"),
+    "score": ((X, Y), {"scores": {"gap": lambda o, b: o @ b[0]}}, LossError, "score 'gap' fails.*shapes cannot"),
+}
+
+
+@pytest.mark.parametrize("batching", ["auto", "loop", "vmap"])
+@pytest.mark.parametrize("name", MISFITS)
+def test_a_first_batch_that_does_not_fit_names_layer_or_objective_and_shapes(name, batching):
+    data, options, kind, message = MISFITS[name]
+    problem = hf.supervised(data, losses=losses(lambda b: b[1]), **options)
+    with pytest.raises(kind, match=f"(?s){message}") as caught:
+        fit(
+            model(two_layers(), batching=batching), problem, rays_per_step=1 if batching == "loop" else 2, batch_size=32
+        )
+    assert isinstance(caught.value.__cause__, (RuntimeError, TypeError, IndexError))
+
+
+def test_the_batch_of_one_ray_is_what_the_message_shows():
+    problem = hf.supervised((X[:, :3], Y), losses=losses(lambda b: b[1]))
+    with pytest.raises(TargetError, match=r"on float32 \[8, 3\]"):
+        fit(model(two_layers()), problem, rays_per_step=4, batch_size=32)

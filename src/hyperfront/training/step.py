@@ -42,6 +42,7 @@ from hyperfront.solvers.base import per_objective
 from hyperfront.storage import nests
 from hyperfront.storage.batches import Batch
 from hyperfront.training import ranks
+from hyperfront.training.first_batch import named_failures
 from hyperfront.training.ideals import Ideals
 from hyperfront.training.precision import cast, widened
 from hyperfront.training.scales import warn_of_scales
@@ -378,8 +379,10 @@ def check(step: Step, rays: Tensor, batch: Batch) -> None:
     split = step.split and len(rays) > 1
     batch = problem.divided(batch, len(rays)) if split else batch
     leaf = model.hypernet(rays).detach().requires_grad_()
+    part = nests.map_tensors(lambda t: t[0], batch) if split else batch
     try:
-        losses = torch.stack(model.target.map(problem.each_loss, leaf, rays, batch, split=split), dim=1)
+        with named_failures(problem, model.target.network(leaf[0]), part):
+            losses = torch.stack(model.target.map(problem.each_loss, leaf, rays, batch, split=split), dim=1)
     except ValueError as error:
         if "more than 1 value per channel" not in str(error):  # PyTorch's words for it
             raise
@@ -391,7 +394,9 @@ def check(step: Step, rays: Tensor, batch: Batch) -> None:
     seen = step.ideals.without_rounding(losses.detach())
     check_losses(seen, problem.objectives, step.solver, where="at the first step")
     warn_of_scales(seen, problem.objectives, step.solver)
-    for name, blind in _blind(problem, model, leaf, rays, batch, split).items():
+    with named_failures(problem, model.target.network(leaf[0]), part):
+        ignorant = _blind(problem, model, leaf, rays, batch, split)
+    for name, blind in ignorant.items():
         if blind:
             raise LossError(
                 f"the objective {name!r} does not depend on the generated weights",
