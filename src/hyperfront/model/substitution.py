@@ -83,6 +83,7 @@ class Places:
                     self.entries.append((store, key, first[tensor], "parameter"))
                     self.own.append(tensor)
         self.buffers = _Opaque(entry[:3] for entry in self.entries if entry[3] == "buffer")
+        self.recurrent = _Opaque(layer for layer in module.modules() if isinstance(layer, nn.RNNBase))
         self.absent = _Opaque(map(Absent.like, self.own))
         self.values: dict[str, Tensor] | None = None
         """What fills the places now; None between calls."""
@@ -102,6 +103,8 @@ class Places:
         without = self.own if torch.compiler.is_compiling() else self.absent
         for (store, key, _, _), tensor in zip(self.entries, without):
             store[key] = tensor
+        for layer in self.recurrent:  # its own list of weights would keep their graph alive
+            layer._flat_weights = []
         self.values = None
 
     @contextmanager
