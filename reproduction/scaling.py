@@ -8,7 +8,7 @@ from statistics import fmean, stdev
 from torch import Tensor
 
 from hyperfront.comparison.result import Result
-from hyperfront.preferences import rays as laid_out
+from hyperfront.preferences import rays
 from reproduction.drawing import MARK_OF, NAME_OF, colour_of, logarithmic, methods_legend, panels
 from reproduction.item_result import Claim, ItemResult, Table, above, fronts_of, quality, shown
 from reproduction.measurements import at_rays
@@ -24,7 +24,7 @@ def against_parameters(store: Store, problems: Mapping[str, Sequence[str]]) -> I
     with panels(1, len(problems), width=3.4) as (figure, axes):
         for each, (title, studies) in zip(axes[0], problems.items()):
             results = [result for study in studies for result in store.results(study)]
-            few = laid_out(store.study(studies[0]).rays, 2)
+            few = rays(store.study(studies[0]).rays, 2)
             for method in dict.fromkeys(result.method for result in results):
                 group = sorted((r for r in results if r.method == method), key=lambda r: r.parameters)
                 size, volume = zip(*[(r.parameters / 1e6, _volume(r)) for r in group])

@@ -20,7 +20,7 @@ import torch
 
 from hyperfront.comparison.compare import check_settings, compare
 from hyperfront.comparison.formats import filled
-from hyperfront.comparison.method import Job
+from hyperfront.comparison.method import ComparisonJob
 from hyperfront.comparison.methods import EVOLUTIONARY, find_method
 from hyperfront.comparison.protocol import Protocol
 from hyperfront.comparison.result import Result, loaded
@@ -29,7 +29,7 @@ from hyperfront.comparison.tune import tune
 from hyperfront.comparison.tuned import Tuned
 from hyperfront.errors import CheckpointError, unknown_name
 from hyperfront.model import ParetoModel
-from hyperfront.preferences import rays as laid_out
+from hyperfront.preferences import rays
 from hyperfront.problem import Problem
 from hyperfront.problem.registry import build
 from hyperfront.storage import files, locks
@@ -103,7 +103,7 @@ class Store:
 
         runs, seeds = self.runs_of(name), range(study.seeds)
         work = {"folder": folder, "runs": runs, "progress": self.progress, "notify": tell}
-        compare(self.problem(study), methods, self.plan(study), seeds=seeds, **work)
+        compare(self.problem(study), methods, self.protocol(study), seeds=seeds, **work)
 
     def _stored(self, name: str) -> list[Result]:
         """The results in the folder of a study that have its settings."""
@@ -121,7 +121,9 @@ class Store:
             problem, callbacks = self.problem(study), [Progress()] if self.progress else []
             # trains where the result exists but the model is gone, and refuses a model with other settings
             known = find_method(method)
-            run, _ = known.train(Job(known, self.plan(study), problem, seed, self.runs_of(name), callbacks))
+            run, _ = known.train(
+                ComparisonJob(known, self.protocol(study), problem, seed, self.runs_of(name), callbacks)
+            )
             _check_same(run, next(r for r in self._stored(name) if (r.method, r.seed) == (method, seed)))
             return measure(run.model, problem, run.folder)
 
@@ -131,14 +133,14 @@ class Store:
         """How long a method of a study takes: ``training``, all models at once, and ``one_by_one``. Both are measured
         from a few epochs after training, since studies may be trained side by side."""
         study = self.study(name)
-        plan, problem = self.plan(study), self.problem(study)
+        protocol, problem = self.protocol(study), self.problem(study)
 
         def make() -> dict[str, Any]:
-            together, apart = (time(method, plan, problem) for time in (seconds_together, seconds_apart))
-            where = environment(torch.device(plan.device))
+            together, apart = (time(method, protocol, problem) for time in (seconds_together, seconds_apart))
+            where = environment(torch.device(protocol.device))
             return {"training": together, "one_by_one": apart, "environment": where}
 
-        settings = plan.settings(method) | {"rays": study.rays}
+        settings = protocol.settings(method) | {"rays": study.rays}
         found = self.part(f"studies/{name}/times/{method}", make, made_with=settings)
         if found is None:
             return {}
@@ -174,12 +176,12 @@ class Store:
             self._problems[key] = build(study.problem, data_dir=where, **arguments)
         return self._problems[key]
 
-    def plan(self, study: Study) -> Protocol:
+    def protocol(self, study: Study) -> Protocol:
         problem = self.problem(study)
         return Protocol(
             preset=study.preset,
             recipe=study.recipe(),
-            rays=laid_out(study.rays, problem.m),
+            rays=rays(study.rays, problem.m),
             tuned={method: self.tuned(study, method) or {} for method in study.methods},
             solver=study.solver,
             options={"cpmtl": study.expansion, **dict.fromkeys(EVOLUTIONARY, study.budget)},
@@ -195,19 +197,19 @@ class Store:
         # the first study of the list with that problem and method decides
         same = (other for other in STUDIES.values() if other.search and other.problem == study.problem)
         first = next(other for other in same if method in other.methods)
-        plan = self.plan(replace(first, search={}))
-        made_with = plan.settings(method) | {"rays": first.rays, "search": describe(first.search)}
+        protocol = self.protocol(replace(first, search={}))
+        made_with = protocol.settings(method) | {"rays": first.rays, "search": describe(first.search)}
         name = f"tuned/{study.problem}-{method}"
-        found = self.part(name, lambda: asdict(self._tuned(first, method, plan)), made_with=made_with)
+        found = self.part(name, lambda: asdict(self._tuned(first, method, protocol)), made_with=made_with)
         return found and found["settings"]
 
-    def _tuned(self, study: Study, method: str, plan: Protocol) -> Tuned:
+    def _tuned(self, study: Study, method: str, protocol: Protocol) -> Tuned:
         trials = self.runs_of(f"tuned-{study.problem}-{method}") / "trials.db"
         files.make_folder(trials.parent)
         return tune(
             self.problem(study),
             method,
-            plan,
+            protocol,
             space=study.search,
             storage=f"sqlite:///{trials}",
             callbacks=[Progress()] if self.progress else [],
@@ -218,7 +220,7 @@ class Store:
         if result.method not in study.methods or self.tuned(study, result.method) is None:
             return False
         try:
-            check_settings(result, self.plan(study), self.problem(study))
+            check_settings(result, self.protocol(study), self.problem(study))
         except CheckpointError:
             return False
         return True

@@ -17,8 +17,7 @@ import torch
 from hyperfront.comparison.hypernetwork import fit_hypernetwork
 from hyperfront.comparison.result import different
 from hyperfront.front import evaluate
-from hyperfront.preferences import FixedRays, das_dennis, shifted_grid
-from hyperfront.preferences import rays as laid_out
+from hyperfront.preferences import FixedRays, das_dennis, rays, shifted_grid
 from hyperfront.problem.recipe import Recipe
 from hyperfront.solvers import EPO
 from hyperfront.storage.provenance import describe, environment
@@ -43,7 +42,7 @@ def unseen_rays(store: Store, studies: Mapping[str, str]) -> ItemResult:
     item, rows, said = ItemResult(notes=list(NOTES)), [], dict(UNSEEN)
     for title, study in studies.items():
         # aligned rays would be other ones to the hypernetwork than those of the grid
-        recipe = replace(store.plan(store.study(study)).recipe_of(METHOD), align=False)
+        recipe = replace(store.protocol(store.study(study)).recipe_of(METHOD), align=False)
         settings = {**describe(asdict(recipe)), "partitions": PARTITIONS}
         parts = [
             store.part(
@@ -89,7 +88,7 @@ def _run(store: Store, name: str, recipe: Recipe, seed: int) -> dict[str, Any]:
     seen = grid[torch.randperm(len(grid), generator=generator)[: len(unseen)]]  # as many of the grid
     run = fit_hypernetwork(
         problem,
-        laid_out(study.rays, problem.m),
+        rays(study.rays, problem.m),
         EPO(),
         recipe,
         seed=seed,
@@ -101,7 +100,7 @@ def _run(store: Store, name: str, recipe: Recipe, seed: int) -> dict[str, Any]:
     )
     few = slice(None) if store.preset == "full" else slice(None, None, 12)
     fronts = {
-        kind: front_document(evaluate(run.model, problem.test, rays[few], batch_size=recipe.batch_size))
-        for kind, rays in (("seen", seen), ("unseen", unseen))
+        kind: front_document(evaluate(run.model, problem.test, table[few], batch_size=recipe.batch_size))
+        for kind, table in (("seen", seen), ("unseen", unseen))
     }
     return {**fronts, "environment": environment(run.model.device)}

@@ -35,7 +35,7 @@ class Method:
     """The name in figures and in the paper's tables."""
     family: str
     """The kind of method, as result files state it."""
-    train: Callable[[Job], Trained]
+    train: Callable[[ComparisonJob], Trained]
     """Trains the method, or continues an interrupted training."""
     solver: str = ""
     """The solver that weighs its losses, if it has one."""
@@ -53,7 +53,7 @@ class Method:
     """A frozen dataclass with the settings that only this method has, and their defaults."""
     check: Callable[[Method, Protocol, Problem], None] = lambda method, protocol, problem: None
     """Raises an error for a problem or settings that the method cannot handle."""
-    spent: Callable[[Job], float] = lambda job: seconds_in(job.folder)
+    spent: Callable[[ComparisonJob], float] = lambda job: seconds_in(job.folder)
     """The seconds that interrupted calls have spent on this job."""
     seconds_after: Callable[[Protocol, Problem, Run], float] = lambda protocol, problem, run: 0.0
     """The seconds that each model takes after it is trained, estimated from the first model of a run."""
@@ -88,7 +88,7 @@ def name_of(family: str, solver: str) -> str:
 
 
 @dataclass(frozen=True)
-class Job:
+class ComparisonJob:
     """One training: a method with one seed on a problem, and the folder of its runs."""
 
     method: Method

@@ -226,7 +226,7 @@ def reference_label(reference: Sequence[float], upper: np.ndarray) -> str:
     return f"reference ({', '.join(f'{value:.4g}' for value in reference)}){beyond}"
 
 
-def spread(records: Sequence[Mapping[str, Any]], most: int) -> list[Mapping[str, Any]]:
+def evenly_spaced(records: Sequence[Mapping[str, Any]], most: int) -> list[Mapping[str, Any]]:
     """At most ``most`` of the records, evenly spaced, the first and the last among them."""
     if not records:
         raise HyperfrontError("nothing to draw", got="no records", expected="one for each epoch that was evaluated")

@@ -55,7 +55,7 @@ def evolution(
     ``records`` hold ``epoch``, ``losses [R, m]``, ``hypervolume`` and ``uniformity``; ``truth [K, m]``. Beyond two
     objectives the front is drawn in parallel coordinates. At most 200 epochs are kept, evenly spaced.
     """
-    records = plots.spread(records, 200)
+    records = plots.evenly_spaced(records, 200)
     epochs, losses = [record["epoch"] for record in records], [plots.array(record["losses"]) for record in records]
     figure = go.Figure()
     if len(objectives) == 2:

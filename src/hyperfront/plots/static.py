@@ -67,7 +67,8 @@ def evolution(
     ``records`` hold ``epoch``, ``losses [R, m]``, ``hypervolume`` and ``uniformity``; ``truth [K, m]``. The points of
     a front are joined in the order of their rays.
     """
-    shown, epochs, plane = plots.spread(records, 8), [record["epoch"] for record in records], len(objectives) == 2
+    shown, epochs = plots.evenly_spaced(records, 8), [record["epoch"] for record in records]
+    plane = len(objectives) == 2
     with rc_context(STYLE):
         figure = Figure(figsize=(9, 4.8 if plane else 3.6), layout="constrained")
         grid = figure.add_gridspec(2, 2, width_ratios=(1.5, 1)) if plane else figure.add_gridspec(1, 2)

@@ -46,7 +46,7 @@ TURN = ("train",) * 3 + ("val",) + ("train",) * 4 + ("test",) + ("train",)
 
 def sarcos(
     split: Literal["paper", "blocks"] = "blocks",
-    inputs: Literal["standardised", "raw"] = "standardised",
+    inputs: Literal["standardized", "raw"] = "standardized",
     rows: int | None = None,
     data_dir: str | Path | None = None,
 ) -> Problem:
@@ -54,7 +54,7 @@ def sarcos(
 
     ``rows`` keeps at most that many rows of each split, evenly spread over time, for a quick look.
     """
-    for what, choice, known in (("split", split, SPLITS), ("inputs", inputs, ("standardised", "raw"))):
+    for what, choice, known in (("split", split, SPLITS), ("inputs", inputs, ("standardized", "raw"))):
         if choice not in known:
             raise unknown_name(f"{what} of sarcos", str(choice), known)
     check_rows(rows, 1, 44_484)
@@ -104,7 +104,7 @@ def load(split: str, inputs: str, rows: int | None, data_dir: str | Path | None)
     parts = SPLITS[split](*recording.load(data_dir))
     train = parts["train"]
     quantile = np.quantile(train.torques, 0.9, axis=0)
-    shift, spread = (train.inputs.mean(0), train.inputs.std(0)) if inputs == "standardised" else (0.0, 1.0)
+    shift, spread = (train.inputs.mean(0), train.inputs.std(0)) if inputs == "standardized" else (0.0, 1.0)
 
     def tensors(part: Motion) -> tuple[Tensor, Tensor]:
         every = slice(None, None, 1 if rows is None else -(-len(part.index) // rows))
@@ -171,6 +171,6 @@ ENTRIES: dict[str, Entry] = {
             "paper": PAPER,
             "best": replace(QUICK, epochs=600, warmup=300, align=True, validate_every=20, model={"hidden": 100}),
         },
-        "split=blocks|paper inputs=standardised|raw rows=N",
+        "split=blocks|paper inputs=standardized|raw rows=N",
     )
 }

@@ -77,7 +77,7 @@ def _truth(front: Front) -> list[list[list[float]]]:
 def _evolution(session: Session, m: int) -> list[dict[str, Any]]:
     """The validated epochs of the run, evenly thinned to :data:`FRAMES`."""
     records = [r for r in (session.folder.records() if session.folder else []) if r.get("validation")]
-    chosen = plots.spread(records, FRAMES) if records else []
+    chosen = plots.evenly_spaced(records, FRAMES) if records else []
     return [
         {
             "epoch": record["epoch"],

@@ -13,7 +13,7 @@ from torch import nn
 from hyperfront.apps.explorer import document
 from hyperfront.apps.explorer.baselines import read
 from hyperfront.apps.explorer.page import page
-from hyperfront.apps.explorer.server import LOCAL, Server, application
+from hyperfront.apps.explorer.server import LOCAL, PageServer, application
 from hyperfront.apps.explorer.session import Session
 from hyperfront.errors import HyperfrontError
 from hyperfront.problem import Problem
@@ -61,7 +61,7 @@ class Exploration:
 
     def __init__(self, session: Session, **words: Any):
         self.session, self.words = session, words
-        self._server: Server | None = None
+        self._server: PageServer | None = None
 
     def __repr__(self) -> str:
         return f"Exploration of {self.words['name']}: .url is its page, .save(path) writes it to a file"
@@ -71,11 +71,11 @@ class Exploration:
         self.session.refine(progress)
         files.write_bytes(Path(path), page(document.static(self.session, **self.words)).encode())
 
-    def serve(self, *, host: str = "127.0.0.1", port: int = 0) -> Server:
+    def serve(self, *, host: str = "127.0.0.1", port: int = 0) -> PageServer:
         """A server of the page, ready to run."""
         local = host in (*LOCAL, "::1")
         app = application(self.session, lambda: document.document(self.session, **self.words), anywhere=not local)
-        server = Server(app, host=host, port=port)
+        server = PageServer(app, host=host, port=port)
         self.session.refine_beside()
         return server
 

@@ -83,7 +83,7 @@ def parse(text: str, session: Session) -> Tensor:
     return preferences.validate(ray, len(ray), objectives)[0]
 
 
-class Server:
+class PageServer:
     """uvicorn on a port of its own, in the foreground (:meth:`run`) or beside (:meth:`start`)."""
 
     def __init__(self, app: FastAPI, *, host: str = "127.0.0.1", port: int = 0):

@@ -38,7 +38,7 @@ VERSION = "1"
 """Of the model: a server has one."""
 
 
-class Server:
+class ServerState:
     """A service with what works for it."""
 
     def __init__(self, service: Service, settings: ServiceOptions):
@@ -119,7 +119,7 @@ class Server:
 
 def create_app(service: Service, settings: ServiceOptions = ServiceOptions()) -> FastAPI:  # noqa: B008 (frozen)
     """The ASGI application that offers ``service``."""
-    server = Server(service, settings)
+    server = ServerState(service, settings)
     app = FastAPI(
         title=f"hyperfront: {service.name}",
         version=__version__,
@@ -151,7 +151,7 @@ def _json(document: Any, status: int = 200) -> Response:
     return Response(orjson.dumps(document), status, media_type="application/json")
 
 
-def _health(app: FastAPI, server: Server) -> None:
+def _health(app: FastAPI, server: ServerState) -> None:
     shown = partial(openapi.route, server.service)
 
     @app.get("/v2/health/live", **shown("live"))
@@ -177,7 +177,7 @@ def _health(app: FastAPI, server: Server) -> None:
         return HTMLResponse(page.render(app.openapi()))
 
 
-def _models(app: FastAPI, server: Server) -> None:
+def _models(app: FastAPI, server: ServerState) -> None:
     shown = partial(openapi.route, server.service)
 
     async def metadata(request: Request) -> Response:
@@ -206,7 +206,7 @@ def _models(app: FastAPI, server: Server) -> None:
         return _json([{"name": server.service.name, "version": VERSION, "state": state, "reason": ""}])
 
 
-def _front(app: FastAPI, server: Server) -> None:
+def _front(app: FastAPI, server: ServerState) -> None:
     shown = partial(openapi.route, server.service)
 
     def front() -> Front:

@@ -26,7 +26,7 @@ from hyperfront.errors import HyperfrontError
 Result = TypeVar("Result")
 ON_THE_SPOT = 0.02
 """Seconds, at worst, for which the server may be deaf."""
-Job = tuple[Query, "asyncio.Future[Outputs]"]
+Waiting = tuple[Query, "asyncio.Future[Outputs]"]
 
 
 class Batcher:
@@ -45,7 +45,7 @@ class Batcher:
         observe: Callable[[int, int], None] = lambda queries, rows: None,
     ):
         self.predict, self.seconds, self.max_rows, self.observe = predict, seconds, max_rows, observe
-        self._waiting: deque[Job] = deque()
+        self._waiting: deque[Waiting] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="predict")
         self._model = asyncio.Lock()  # it can do one thing at a time
         self._task: asyncio.Task | None = None
@@ -99,9 +99,9 @@ class Batcher:
             for _ in range(2):  # requests that lie in the sockets: once around to read them, once to take them in
                 await asyncio.sleep(0)
 
-    def _next(self) -> list[Job]:
+    def _next(self) -> list[Waiting]:
         """The oldest jobs, as many as fit into a batch, and at least one."""
-        jobs: list[Job] = []
+        jobs: list[Waiting] = []
         rows, most = 0, self.max_rows or 0
         while self._waiting and (not jobs or rows + self._waiting[0][0].rows <= most):
             job = self._waiting.popleft()

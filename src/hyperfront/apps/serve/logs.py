@@ -12,7 +12,7 @@ import orjson
 logger = logging.getLogger("hyperfront.apps.serve")
 
 
-class JsonLines(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """A record as one JSON object, with what was passed as ``extra={"fields": {...}}``."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -27,7 +27,7 @@ class JsonLines(logging.Formatter):
 def set_up(level: str) -> None:
     """Send our lines, and what uvicorn has to say, to stderr."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(JsonFormatter())
     for name in ("hyperfront.apps.serve", "uvicorn.error"):
         log = logging.getLogger(name)
         log.handlers.clear()

@@ -25,7 +25,7 @@ from hyperfront.apps.shared.listening import OPTIONS, address, listen
 from hyperfront.errors import HyperfrontError
 
 WORKER = "hyperfront.apps.serve.process:worker"
-PLAN, KEY, SHARED = "HYPERFRONT_SERVE", "HYPERFRONT_API_KEY", "PROMETHEUS_MULTIPROC_DIR"
+SETTINGS, KEY, SHARED = "HYPERFRONT_SERVE", "HYPERFRONT_API_KEY", "PROMETHEUS_MULTIPROC_DIR"
 
 
 @dataclass(frozen=True)
@@ -64,16 +64,16 @@ class WorkerOptions:
 
 def worker() -> FastAPI:
     """The application of a worker, as its environment describes it."""
-    stored: dict[str, Any] = json.loads(os.environ[PLAN])
+    stored: dict[str, Any] = json.loads(os.environ[SETTINGS])
     app = _app(WorkerOptions(**stored | {"limits": Limits(**stored["limits"])}))
     settle()
     return app
 
 
-def _app(plan: WorkerOptions) -> FastAPI:
-    torch.set_num_threads(plan.threads)
-    app = create_app(plan.service(), plan.settings())
-    logs.set_up(plan.log_level)
+def _app(options: WorkerOptions) -> FastAPI:
+    torch.set_num_threads(options.threads)
+    app = create_app(options.service(), options.settings())
+    logs.set_up(options.log_level)
     return app
 
 
@@ -86,13 +86,13 @@ def settle() -> None:
     gc.freeze()
 
 
-def serve(plan: WorkerOptions, *, host: str, port: int, workers: int, grace: float) -> None:
+def serve(options: WorkerOptions, *, host: str, port: int, workers: int, grace: float) -> None:
     """Serve until a signal; then no new connections, and up to ``grace`` seconds for the requests that are there."""
-    if workers < 1 or plan.threads < 1:
-        raise HyperfrontError("a server needs at least one worker and one thread", got=(workers, plan.threads))
-    app = _app(plan)  # also where workers make their own, so that errors come once and before the address is told
+    if workers < 1 or options.threads < 1:
+        raise HyperfrontError("a server needs at least one worker and one thread", got=(workers, options.threads))
+    app = _app(options)  # also where workers make their own, so that errors come once and before the address is told
     service: Service = app.state.server.service
-    options = OPTIONS | {"timeout_keep_alive": 75, "timeout_graceful_shutdown": max(1, round(grace))}
+    uvicorn_options = OPTIONS | {"timeout_keep_alive": 75, "timeout_graceful_shutdown": max(1, round(grace))}
     with listen(host, port) as listener:
         url = address(host, listener)
         hints = {"docs": f"{url}/docs", "try": describe.curl(service, url)}
@@ -100,19 +100,19 @@ def serve(plan: WorkerOptions, *, host: str, port: int, workers: int, grace: flo
         if workers == 1:
             settle()
             with contextlib.suppress(KeyboardInterrupt):
-                uvicorn.Server(uvicorn.Config(app, **options)).run(sockets=[listener])
+                uvicorn.Server(uvicorn.Config(app, **uvicorn_options)).run(sockets=[listener])
             gc.unfreeze()  # so that libraries find their objects when Python ends
             return
         port = listener.getsockname()[1]
-    with tempfile.TemporaryDirectory(prefix="hyperfront-metrics-") as folder, _environment(plan, folder):
-        uvicorn.run(WORKER, factory=True, workers=workers, host=host, port=port, **options)
+    with tempfile.TemporaryDirectory(prefix="hyperfront-metrics-") as folder, _environment(options, folder):
+        uvicorn.run(WORKER, factory=True, workers=workers, host=host, port=port, **uvicorn_options)
     sys.stderr.flush()
 
 
 @contextlib.contextmanager
-def _environment(plan: WorkerOptions, folder: str) -> Iterator[None]:
-    """The environment of workers: the plan, the folder of their metrics, and no imports from the current folder."""
-    given = {PLAN: json.dumps(asdict(plan)), SHARED: folder, "PYTHONSAFEPATH": "1"}
+def _environment(options: WorkerOptions, folder: str) -> Iterator[None]:
+    """Set the environment of workers: options, folder of metrics, and no imports from the current folder."""
+    given = {SETTINGS: json.dumps(asdict(options)), SHARED: folder, "PYTHONSAFEPATH": "1"}
     before = {name: os.environ[name] for name in given if name in os.environ}
     os.environ.update(given)
     try:

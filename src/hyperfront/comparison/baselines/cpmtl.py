@@ -34,7 +34,7 @@ from hyperfront.comparison.baselines import per_ray
 from hyperfront.comparison.baselines.curvature import Curvature
 from hyperfront.comparison.baselines.limits import at_least
 from hyperfront.comparison.baselines.separate import as_run
-from hyperfront.comparison.method import Job, Method, Trained, seconds_in
+from hyperfront.comparison.method import ComparisonJob, Method, Trained, seconds_in
 from hyperfront.errors import BusyError, HyperfrontError
 from hyperfront.model import ParetoModel
 from hyperfront.model.hypernets import inner_products
@@ -118,7 +118,7 @@ BASE = next(method for method in per_ray.METHODS if method.solver == "ls")
 """CPMTL expands from the models that this method trains."""
 
 
-def _train(job: Job) -> Trained:
+def _train(job: ComparisonJob) -> Trained:
     base, _ = BASE.train(replace(job, method=BASE))
     starts, options, m = base.model.hypernet(base.model.hypernet.knots).detach(), job.options, job.problem.m
     expand, settings = partial(options.expand, base.model, job.problem), job.protocol.settings(job.method.name)
@@ -162,7 +162,7 @@ def _patch(
     return points, seconds
 
 
-def _spent(job: Job) -> float:
+def _spent(job: ComparisonJob) -> float:
     """Training time of the base models, and that of the points that have been expanded."""
     settings = job.protocol.settings(job.method.name)
     patches = [checkpoint.read(file)[1] for file in job.folder.glob(f"from-*/{FILE}")]

@@ -26,7 +26,7 @@ from hyperfront.comparison.baselines.algorithms import ALGORITHMS, Memory
 from hyperfront.comparison.baselines.limits import at_least
 from hyperfront.comparison.baselines.separate import as_run, separate_models
 from hyperfront.comparison.baselines.starts import starts
-from hyperfront.comparison.method import Job, Method, Trained
+from hyperfront.comparison.method import ComparisonJob, Method, Trained
 from hyperfront.errors import HyperfrontError, unknown_name
 from hyperfront.front import evaluate
 from hyperfront.model import ParetoModel
@@ -229,7 +229,7 @@ class _Fitness:
         return losses.double().cpu().numpy()
 
 
-def _train(job: Job) -> Trained:
+def _train(job: ComparisonJob) -> Trained:
     protocol, problem, budget = job.protocol, job.problem, job.options
     with locks.alone_in(job.folder), job.bar(budget.generations, "generation") as bar:
         options: dict[str, Any] = {"seed": job.seed, "device": protocol.device, "out": job.folder, "progress": bar}

@@ -26,7 +26,7 @@ from torch.optim import Optimizer
 from hyperfront import indicators
 from hyperfront.comparison.baselines.separate import as_run, asked, separate_models
 from hyperfront.comparison.baselines.starts import starts
-from hyperfront.comparison.method import Job, Method, Trained
+from hyperfront.comparison.method import ComparisonJob, Method, Trained
 from hyperfront.errors import RayError
 from hyperfront.model import ParetoModel
 from hyperfront.preferences import InTurn
@@ -161,7 +161,7 @@ def _best_epoch(histories: Sequence[Sequence[dict[str, Any]]], problem: Problem)
     return epochs[max(range(len(epochs)), key=lambda i: (volumes[i], i))]  # the last of equally good ones, as in a run
 
 
-def train_per_ray(job: Job) -> Trained:
+def train_per_ray(job: ComparisonJob) -> Trained:
     """Train one model per ray with the solver of the method: all at once, or one by one if the protocol says so."""
     solver, rays = make_solver(job.method.solver), job.protocol.rays
     if job.protocol.one_by_one:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from hyperfront.comparison.baselines.per_ray import fit_stacked
-from hyperfront.comparison.method import Job, Method, Trained
+from hyperfront.comparison.method import ComparisonJob, Method, Trained
 from hyperfront.front import Front
 from hyperfront.problem import Problem
 from hyperfront.problem.recipe import Recipe
@@ -35,7 +35,7 @@ def ideal_volume(front: Front) -> float:
     return float(room.clamp_min(0).prod())
 
 
-def _train(job: Job) -> Trained:
+def _train(job: ComparisonJob) -> Trained:
     return fit_single_tasks(job.problem, job.recipe, out=job.folder, resume=True, **job.fitting), {}
 
 

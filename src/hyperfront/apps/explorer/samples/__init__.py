@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from hyperfront.apps.explorer.samples.images import Images
-from hyperfront.apps.explorer.samples.people import People
+from hyperfront.apps.explorer.samples.people import PeopleSamples
 from hyperfront.apps.explorer.samples.scenes import Scenes
-from hyperfront.apps.explorer.samples.values import Point, Values
+from hyperfront.apps.explorer.samples.values import Coordinates, Values
 from hyperfront.problem import Problem, Split
 from hyperfront.zoo.data.composites import SOURCES
 from hyperfront.zoo.fairness import DATA_SETS
@@ -30,11 +30,11 @@ def make_samples(problem: Problem, split: Split) -> Samples:
     """Samples for a problem: made for it where it is built in, as plain numbers and images elsewhere."""
     name = (problem.identity or {}).get("problem")
     if not problem.has_data:
-        return Point()
+        return Coordinates()
     if name in SOURCES:
         return Images(name, split)
     if name in DATA_SETS:
-        return People(name, split)
+        return PeopleSamples(name, split)
     if name == "nyuv2":
         return Scenes(split)
     return Values(problem, split)

@@ -23,7 +23,7 @@ WORDS = {  # what is predicted, who is protected, who is not, and a row in a few
 }
 
 
-class People:
+class PeopleSamples:
     """A few rows of every cell of label and group; the gaps are those of the whole split."""
 
     def __init__(self, name: str, split: Split):
@@ -38,7 +38,7 @@ class People:
         self.table = self._readable(split.problem)
 
     def _readable(self, problem: Problem) -> list[dict[str, str]]:
-        """The rows shown as they are in the file: numbers before they were standardised, and names of categories."""
+        """The rows shown as they are in the file: numbers before they were standardized, and names of categories."""
         data = fairness.DATA_SETS[self.name]
         people = data.load(problem.data_dir)
         chosen = fairness.split(len(people.label), (problem.identity or {})["arguments"]["rows"])["val"]

@@ -48,7 +48,7 @@ class Values:
         return [[_numbers(tensor[row]) for tensor in outputs] for row in range(self.count)]
 
 
-class Point:
+class Coordinates:
     """An analytic problem takes no input: the network is a point, and what there is to see are its coordinates."""
 
     def document(self) -> dict[str, Any]:
