@@ -1,4 +1,4 @@
-"""Figures 3 and 4: the fronts of Multi-MNIST and how they came about, and the trade-offs of fairness."""
+"""Figures 3 and 4: the fronts of Multi-MNIST and their evolution, and the trade-offs of fairness."""
 
 from __future__ import annotations
 

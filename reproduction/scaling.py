@@ -50,7 +50,7 @@ def _row(title: str, result: Result, few: Tensor) -> tuple[str, ...]:
 
 
 def claims(title: str, results: Sequence[Result]) -> Iterator[Claim]:
-    """Whether a hypernetwork with a tenth of the parameters, chosen on validation data, is above separate models."""
+    """Claim that a hypernetwork with a tenth of the parameters, chosen on validation data, is above separate models."""
     separate = [result for result in results if result.family == "per-ray"]
     small = [r for r in results if r.family == "phn" and separate and r.parameters <= separate[0].parameters / 10]
     if not small:
@@ -99,7 +99,7 @@ def against_settings(store: Store, settings: Mapping[str, Mapping[float, str]]) 
 
 
 def about_setting(name: str, known: Mapping[float, Sequence[float]]) -> Claim:
-    """What the paper says of a setting, by the hypervolumes at its values."""
+    """Judge the paper's statement about a setting by the hypervolumes at its values."""
     means = {value: fmean(volumes) for value, volumes in known.items()}
     best, worst = max(means, key=lambda v: means[v]), min(means, key=lambda v: means[v])
     if name == "alpha":

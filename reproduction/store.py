@@ -1,11 +1,11 @@
-"""Where studies are run and their results are kept: what is finished is never run again.
+"""The store: it runs studies and keeps their results. Finished parts are never run again.
 
 ::
 
     OUT/PRESET/tuned/PROBLEM-METHOD.json                       settings that were chosen on validation data
     OUT/PRESET/studies/STUDY/results/METHOD-SEED.json          one result for each method and seed
     OUT/PRESET/studies/STUDY/measurements/METHOD-SEED-*.json   other measurements of that model
-    OUT/PRESET/studies/STUDY/times/METHOD.json                 how long the method takes
+    OUT/PRESET/studies/STUDY/times/METHOD.json                 the time of the method
     RUNS/PRESET/STUDY/METHOD-SEED/                             the run: large, and needed for new measurements only
 """
 
@@ -47,7 +47,7 @@ Notify = Callable[[str, bool], None]
 
 @dataclass
 class Log:
-    """What a store was asked for: environments of the results and of the times, and the parts that are missing."""
+    """Records of the requests to a store: environments of the results and of the times, and missing parts."""
 
     environments: list[dict[str, Any]] = field(default_factory=list)
     timed: list[dict[str, Any]] = field(default_factory=list)
@@ -96,7 +96,7 @@ class Store:
         study, folder = self.study(name), self.folder(name)
 
         def tell(method: str, seed: int, result: Result | None) -> None:
-            if result is None:  # measurements of an earlier model are not true of the next one
+            if result is None:  # measurements of an earlier model do not apply to the next
                 for file in (folder / "measurements").glob(f"{method}-{seed}-*.json"):
                     file.unlink()
             self.notify(f"{name}: {method}, seed {seed}", result is not None)
@@ -114,12 +114,12 @@ class Store:
     def measure(
         self, name: str, method: str, seed: int, what: str, measure: Callable[[ParetoModel, Problem, Any], Any]
     ) -> Any:
-        """Measure something else on a model of a study, once. None where it is missing and nothing is trained."""
+        """Make another measurement of a model of a study, once. None if it is missing and nothing is trained."""
 
         def make() -> Any:
             study = self.study(name)
             problem, callbacks = self.problem(study), [Progress()] if self.progress else []
-            # trains where the result exists but the model is gone, and refuses a model with other settings
+            # trains again if the model was removed, and refuses a model with other settings
             known = find_method(method)
             run, _ = known.train(
                 ComparisonJob(known, self.protocol(study), problem, seed, self.runs_of(name), callbacks)
@@ -130,8 +130,8 @@ class Store:
         return self.part(f"studies/{name}/measurements/{method}-{seed}-{what}", make)
 
     def seconds(self, name: str, method: str) -> dict[str, float]:
-        """How long a method of a study takes: ``training``, all models at once, and ``one_by_one``. Both are measured
-        from a few epochs after training, since studies may be trained side by side."""
+        """Seconds that a method of a study takes: ``training``, all models at once, and ``one_by_one``. Both are
+        measured from a few epochs after training, since studies may be trained side by side."""
         study = self.study(name)
         protocol, problem = self.protocol(study), self.problem(study)
 
@@ -148,8 +148,8 @@ class Store:
         return {key: found[key] for key in ("training", "one_by_one")}
 
     def part(self, name: str, make: Callable[[], Any], *, made_with: Mapping[str, Any] | None = None) -> Any:
-        """The JSON document that ``make`` returns: made once, and again if the file was ``made_with`` other settings.
-        None where it is missing and nothing is trained."""
+        """The JSON document that ``make`` returns. It is made once, and again if the file was ``made_with`` other
+        settings. None if it is missing and nothing is trained."""
         file = self.out / self.preset / f"{name}.json"
         if file.exists():
             known = respell(files.read_json(file))
@@ -189,9 +189,9 @@ class Store:
         )
 
     def tuned(self, study: Study, method: str) -> dict[str, Any] | None:
-        """The chosen settings of a method on a problem, which all its studies share. None where they are missing and
+        """The chosen settings of a method on a problem, which all its studies share. None if they are missing and
         nothing is trained."""
-        if not study.search or method in EVOLUTIONARY:  # they have no learning rate
+        if not study.search or method in EVOLUTIONARY:  # evolutionary algorithms have no learning rate
             return {}
         method = find_method(method).trained_as
         # the first study of the list with that problem and method decides
@@ -238,7 +238,7 @@ class Store:
 
 
 def _check_same(run: Run, result: Result) -> None:
-    """Refuse to measure another model than that of the result."""
+    """Raise an error if the run holds another model than the result."""
     reached = torch.tensor(result.fronts["val"]["losses"], dtype=torch.float64)
     if run.front is None or not torch.allclose(run.front.losses.double(), reached, rtol=1e-3, atol=1e-9):
         raise CheckpointError(

@@ -1,7 +1,8 @@
 """Appendix B.2: rays that were never trained on (SARCOS, seven objectives).
 
 Training rays are drawn from the Das-Dennis grid of :data:`PARTITIONS` parts; then the front is measured at rays of that
-grid and at rays of the shifted grid, which are as far from it as can be (:func:`hyperfront.preferences.shifted_grid`).
+grid and at rays of the shifted grid, which are as far from the grid as possible
+(:func:`hyperfront.preferences.shifted_grid`).
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ METHOD = "phn-epo"
 PARTITIONS = 6
 NOTES = (
     f"The grid has {len(das_dennis(7, PARTITIONS))} rays ({PARTITIONS} parts); the paper does not state its size.",
-    "Rays of the grid have entries of 0, which no point can follow; those of the shifted grid have none. So "
-    "uniformities of seen and unseen rays do not compare.",
+    "Rays of the grid have entries of 0, which no point can follow; rays of the shifted grid have none. So "
+    "uniformities of seen and unseen rays cannot be compared.",
 )
 
 
@@ -41,7 +42,7 @@ def unseen_rays(store: Store, studies: Mapping[str, str]) -> ItemResult:
     numbers are beside the first of them."""
     item, rows, said = ItemResult(notes=list(NOTES)), [], dict(UNSEEN)
     for title, study in studies.items():
-        # aligned rays would be other ones to the hypernetwork than those of the grid
+        # alignment would give the hypernetwork other rays than those of the grid
         recipe = replace(store.protocol(store.study(study)).recipe_of(METHOD), align=False)
         settings = {**describe(asdict(recipe)), "partitions": PARTITIONS}
         parts = [
@@ -71,7 +72,7 @@ def _row(title: str, kind: str, fronts: Sequence[Mapping[str, Any]], said: Numbe
 
 
 def claim(title: str, parts: Sequence[Mapping[str, Any]]) -> Claim:
-    """Whether unseen rays cost less than 1 % of hypervolume. A hypernetwork that ignores its ray shows nothing."""
+    """Claim that unseen rays cost less than 1 % of hypervolume. A hypernetwork that ignores its ray decides nothing."""
     seen, new = (fmean(part[kind]["hypervolume"] for part in parts) for kind in ("seen", "unseen"))
     points = min(different(part["unseen"]) for part in parts)
     text = f"{title}: rays that were never seen cost hardly any hypervolume (1 %)"

@@ -145,8 +145,8 @@ def test_a_port_that_is_taken_is_said_before_an_address_is(run, monkeypatch, cap
     [
         (["nowhere"], "no checkpoint"),
         (["{run}"], "no code"),
-        (["{run}", "--target", "tests.test_serve_process:net"], "nothing says what the module takes"),
-        (["{run}", "--target", "tests.test_serve_process:net", "--input", "x:FP33:3,4"], "an input is not understood"),
+        (["{run}", "--target", "tests.test_serve_process:net"], "the inputs of the module are unknown"),
+        (["{run}", "--target", "tests.test_serve_process:net", "--input", "x:FP33:3,4"], "an input has the wrong form"),
         (["{run}", "--target", "tests.test_serve_process:net", "--input", "x:FP32:5"], "does not take the inputs"),
         (["{run}", "--target", "tests.test_serve_process:net", "--input", "ray:FP32:3,4"], "the name of the ray"),
         (["{run}", "--max-rows", "0"], "not positive"),

@@ -1,4 +1,4 @@
-"""What a method of a comparison is: one record, which says all that other code has to know about it.
+"""A method of a comparison: one record with all facts that other code needs.
 
 A new baseline is one file with a function that trains it and its :class:`Method`, and one line in the table of
 :mod:`hyperfront.comparison.methods`.
@@ -27,7 +27,7 @@ Trained = tuple[Run, dict[str, float]]
 
 @dataclass(frozen=True)
 class Method:
-    """A method by its name, and all that distinguishes it from other methods."""
+    """A method: its name, and the properties that distinguish it from other methods."""
 
     name: str
     """The name in commands, folders and result files."""
@@ -121,7 +121,7 @@ class ComparisonJob:
 
     @contextmanager
     def bar(self, total: int, unit: str) -> Iterator[Callable[[], Any]]:
-        """A progress bar, if the job shows its progress; what it yields is called after each ``unit``."""
+        """Show a progress bar, if the job shows progress. The caller calls the yielded function after each ``unit``."""
         from tqdm.auto import tqdm
 
         with tqdm(total=total, unit=unit, disable=None if self.callbacks else True, dynamic_ncols=True) as bar:

@@ -30,7 +30,7 @@ SETTINGS, KEY, SHARED = "HYPERFRONT_SERVE", "HYPERFRONT_API_KEY", "PROMETHEUS_MU
 
 @dataclass(frozen=True)
 class WorkerOptions:
-    """Everything that a worker needs to know, but for the API key: that is in the environment, out of sight."""
+    """All settings of a worker but the API key, which stays in its own environment variable."""
 
     run: str
     name: str | None = None
@@ -63,7 +63,7 @@ class WorkerOptions:
 
 
 def worker() -> FastAPI:
-    """The application of a worker, as its environment describes it."""
+    """Make the application of a worker from its environment."""
     stored: dict[str, Any] = json.loads(os.environ[SETTINGS])
     app = _app(WorkerOptions(**stored | {"limits": Limits(**stored["limits"])}))
     settle()
@@ -78,19 +78,19 @@ def _app(options: WorkerOptions) -> FastAPI:
 
 
 def settle() -> None:
-    """Take what start-up made out of garbage collection, which would look through it again and again.
+    """Exclude the objects made at start-up from garbage collection, which would scan them many times.
 
-    A full collection stops all requests, for 0.1 s with the objects that the imported libraries have.
+    A full collection stops all requests: for 0.1 s, with the objects of the imported libraries.
     """
     gc.collect()
     gc.freeze()
 
 
 def serve(options: WorkerOptions, *, host: str, port: int, workers: int, grace: float) -> None:
-    """Serve until a signal; then no new connections, and up to ``grace`` seconds for the requests that are there."""
+    """Serve until a signal. Then open requests get ``grace`` seconds, and new connections are refused."""
     if workers < 1 or options.threads < 1:
         raise HyperfrontError("a server needs at least one worker and one thread", got=(workers, options.threads))
-    app = _app(options)  # also where workers make their own, so that errors come once and before the address is told
+    app = _app(options)  # also made if workers make their own: errors appear once, before the address
     service: Service = app.state.server.service
     uvicorn_options = OPTIONS | {"timeout_keep_alive": 75, "timeout_graceful_shutdown": max(1, round(grace))}
     with listen(host, port) as listener:
@@ -101,7 +101,7 @@ def serve(options: WorkerOptions, *, host: str, port: int, workers: int, grace: 
             settle()
             with contextlib.suppress(KeyboardInterrupt):
                 uvicorn.Server(uvicorn.Config(app, **uvicorn_options)).run(sockets=[listener])
-            gc.unfreeze()  # so that libraries find their objects when Python ends
+            gc.unfreeze()  # libraries expect their objects when Python ends
             return
         port = listener.getsockname()[1]
     with tempfile.TemporaryDirectory(prefix="hyperfront-metrics-") as folder, _environment(options, folder):

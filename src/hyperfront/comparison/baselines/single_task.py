@@ -23,7 +23,7 @@ def fit_single_tasks(problem: Problem, recipe: Recipe, *, seed: int = 0, **optio
 
 
 def ideal_point(front: Front) -> Tensor:
-    """The loss ``[m]`` that each model has in its own objective."""
+    """The loss ``[m]`` of each model in its own objective."""
     return front.losses.diagonal()
 
 
