@@ -147,7 +147,7 @@ def test_a_port_that_is_taken_is_said_before_an_address_is(run, monkeypatch, cap
         (["{run}"], "no code"),
         (["{run}", "--target", "tests.test_serve_process:net"], "the inputs of the module are unknown"),
         (["{run}", "--target", "tests.test_serve_process:net", "--input", "x:FP33:3,4"], "an input has the wrong form"),
-        (["{run}", "--target", "tests.test_serve_process:net", "--input", "x:FP32:5"], "does not take the inputs"),
+        (["{run}", "--target", "tests.test_serve_process:net", "--input", "x:FP32:5"], "module fails for inputs"),
         (["{run}", "--target", "tests.test_serve_process:net", "--input", "ray:FP32:3,4"], "the name of the ray"),
         (["{run}", "--max-rows", "0"], "not positive"),
     ],

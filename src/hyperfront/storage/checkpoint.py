@@ -39,7 +39,7 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
     except FileNotFoundError:
-        raise CheckpointError("the checkpoint does not exist", got=path, fix="check the path of the run") from None
+        raise CheckpointError("there is no checkpoint", got=path, fix="check the path of the run") from None
     except (SafetensorError, OSError, ValueError, KeyError) as error:
         raise CheckpointError(
             "the checkpoint is damaged or not a safetensors file",

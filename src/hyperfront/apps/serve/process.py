@@ -27,6 +27,9 @@ from hyperfront.errors import HyperfrontError
 WORKER = "hyperfront.apps.serve.process:worker"
 SETTINGS, KEY, SHARED = "HYPERFRONT_SERVE", "HYPERFRONT_API_KEY", "PROMETHEUS_MULTIPROC_DIR"
 
+STARTING = 60
+"""Seconds without a sign of life, such as a start on a busy machine, before a worker is replaced."""
+
 
 @dataclass(frozen=True)
 class WorkerOptions:
@@ -105,6 +108,7 @@ def serve(options: WorkerOptions, *, host: str, port: int, workers: int, grace: 
             return
         port = listener.getsockname()[1]
     with tempfile.TemporaryDirectory(prefix="hyperfront-metrics-") as folder, _environment(options, folder):
+        uvicorn_options["timeout_worker_healthcheck"] = STARTING
         uvicorn.run(WORKER, factory=True, workers=workers, host=host, port=port, **uvicorn_options)
     sys.stderr.flush()
 
