@@ -13,7 +13,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +61,7 @@ def started(*words: str, **environment: str) -> Iterator[tuple[Client, subproces
         stderr=subprocess.PIPE,
         text=True,
         env=os.environ | {"OMP_NUM_THREADS": "1"} | environment,
+        start_new_session=True,  # a process group, so that no worker stays and holds stderr open
     )
     log: list[str] = []
     reader = threading.Thread(target=lambda: log.extend(process.stderr))
@@ -79,7 +80,9 @@ def started(*words: str, **environment: str) -> Iterator[tuple[Client, subproces
         process.send_signal(signal.SIGTERM)
         process.wait(30)
     finally:
-        process.kill()
+        with suppress(ProcessLookupError):  # it ended by itself, and its workers too
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
         reader.join()
         process.stderr.close()
 
