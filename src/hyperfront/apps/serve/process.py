@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
+import multiprocessing
 import os
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -67,10 +70,19 @@ class WorkerOptions:
 
 def worker() -> FastAPI:
     """Make the application of a worker from its environment."""
+    threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
     stored: dict[str, Any] = json.loads(os.environ[SETTINGS])
     app = _app(WorkerOptions(**stored | {"limits": Limits(**stored["limits"])}))
     settle()
     return app
+
+
+def _end_with_parent() -> None:
+    """Stop this worker when its parent process ends, since nobody could stop it later, and it would hold the port."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _app(options: WorkerOptions) -> FastAPI:
