@@ -1,7 +1,8 @@
 """Training: the step (Algorithm 1), the loop, callbacks, exact resume."""
 
-from hyperfront.training.callbacks import Callback, JsonLines, Progress, TensorBoard
+from hyperfront.training.callbacks import Callback, JsonLines, TensorBoard
 from hyperfront.training.fitting import fit
+from hyperfront.training.progress import Progress
 from hyperfront.training.step import Step, StepResult, backward
 
 __all__ = ["Callback", "JsonLines", "Progress", "Step", "StepResult", "TensorBoard", "backward", "fit"]
