@@ -40,6 +40,9 @@ class Solver(ABC):
     """Where those gradients live: with respect to the generated weights, or to the hypernetwork's parameters."""
     positive: bool = False
     """Whether losses must be positive."""
+    fixed_weights: bool = False
+    """Whether the weights follow from the ray alone. Then the gradients of micro-batches add up to that of the whole
+    batch; weights that depend on losses or gradients differ from one micro-batch to the next."""
     convention: Convention = "weights"
     """What a ray means to a model trained with this solver."""
 

@@ -30,6 +30,8 @@ class LossTransform(ABC):
 
     shifts: bool = False
     """Whether a negative loss may become positive, so that the losses themselves need not be."""
+    fixed_slopes: bool = False
+    """Whether the slopes are the same for all losses."""
 
     @abstractmethod
     def __call__(self, losses: Tensor, rays: Tensor) -> tuple[Tensor, Tensor]: ...
@@ -60,9 +62,10 @@ class Chain(Solver):
     before: tuple[LossTransform, ...]
     solver: Solver
     after: tuple[WeightTransform, ...]
-    needs_gram: bool  # pyrefly: ignore[bad-override] (frozen, as the next three)
+    needs_gram: bool  # pyrefly: ignore[bad-override] (frozen, as the next four)
     space: Literal["weights", "hypernetwork"]  # pyrefly: ignore[bad-override]
     positive: bool  # pyrefly: ignore[bad-override]
+    fixed_weights: bool  # pyrefly: ignore[bad-override]
     convention: Convention  # pyrefly: ignore[bad-override]
 
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -114,7 +117,8 @@ def chain(*parts: LossTransform | Solver | WeightTransform) -> Chain:
     before: Any = parts[:place]
     after: Any = parts[place + 1 :]
     positive = solver.positive and not any(transform.shifts for transform in before)
-    return Chain(before, solver, after, solver.needs_gram, solver.space, positive, solver.convention)
+    fixed = solver.fixed_weights and all(transform.fixed_slopes for transform in before)
+    return Chain(before, solver, after, solver.needs_gram, solver.space, positive, fixed, solver.convention)
 
 
 _KINDS = {LossTransform: "loss transform", Solver: "solver", WeightTransform: "weight transform"}

@@ -12,6 +12,7 @@ So EPO costs ``m`` backward passes through the *target* and one through the hype
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -52,11 +53,16 @@ def backward(
     losses: Callable[[Network], Tensor | Sequence[Tensor]],
     *,
     solver: Solver,
+    scale: float | Tensor = 1.0,
 ) -> StepResult:
     """Put the gradient of one step into ``.grad`` of the model's parameters: ``loss.backward()`` for your own loop.
 
     ``losses(network)`` returns the ``m`` losses of one network, which is called like your module. A loss that the
     solver cannot use is an error; ``status`` in the result says where it fell back.
+
+    ``scale`` multiplies the gradient. With ``scale=1 / k``, calls on ``k`` micro-batches of equal size, at the same
+    rays, add up to one call on the whole batch, for a solver whose weights follow from the ray alone
+    (:attr:`~hyperfront.solvers.Solver.fixed_weights`, such as ``LS``). It is an error for others.
 
     >>> import hyperfront as hf
     >>> model = hf.wrap(torch.nn.Linear(1, 1), ["small", "large"])
@@ -77,12 +83,12 @@ def backward(
             )
         return tuple(scalar(name, value) for name, value in zip(model.objectives, found))
 
-    check_solver(solver)
+    check_scale(check_solver(solver), scale)
     rays = model.check(rays)  # not aligned: the solver sees the losses of this batch
     theta = model.hypernet(rays)
     leaf = theta.detach().requires_grad_()
     columns = model.target.map(each_loss, leaf, rays, (), split=False)
-    result = _descend(model, rays, theta, leaf, columns, solver=solver)
+    result = _descend(model, rays, theta, leaf, columns, solver=solver, scale=scale)
     model.record["convention"] = solver.convention
     if (result.status == Status.INVALID).any():
         check_losses(result.losses, model.objectives, solver, where="in this step")
@@ -135,6 +141,7 @@ def _descend(
     *,
     solver: Solver,
     mean: Tensor | None = None,
+    scale: float | Tensor = 1.0,
 ) -> StepResult:
     """From the losses, ``m`` times ``[R]``, of the networks at ``leaf`` to the gradients of all parameters."""
     losses = torch.stack(list(columns), dim=1)
@@ -144,6 +151,7 @@ def _descend(
     if not solver.needs_gram:
         weights, status = _solve(solver, losses.detach(), rays, None, mean)
         each = weights if len(rays) == 1 else weights / len(rays)
+        each = each if isinstance(scale, float) and scale == 1 else each * scale
         gradients = torch.autograd.grad(losses, wanted, each, materialize_grads=True)
     elif len(rays) == 1:  # the m passes give the gradients of the shared parameters too
         passes = _passes(model, columns, wanted, keep=False)
@@ -223,6 +231,21 @@ def check_solver(solver: Solver) -> Solver:
     if isinstance(solver, Solver):
         return solver
     raise HyperfrontError("this is no solver", got=repr(solver), expected="an instance, such as hyperfront.EPO()")
+
+
+def check_scale(solver: Solver, scale: float | Tensor) -> None:
+    """An error for a scale that is no positive number, or that the solver cannot have."""
+    tensor = isinstance(scale, Tensor)  # its value is not looked at: that would stop a GPU
+    if not (scale.numel() == 1 if tensor else 0 < scale < math.inf):
+        raise HyperfrontError("the scale is no positive number", got=scale, expected="for example 1 / micro_batches")
+    if (tensor or scale != 1) and not solver.fixed_weights:
+        raise HyperfrontError(
+            f"gradients of {type(solver).__name__} at micro-batches do not add up to the one at the whole batch",
+            got=f"scale = {scale}, and weights that depend on the losses or gradients of the batch",
+            expected="scale = 1, or a solver whose weights follow from the ray alone, such as LS()",
+            fix="one call for the whole batch, whose losses recompute each micro-batch in the backward pass "
+            "(torch.utils.checkpoint; docs/loops.md shows it)",
+        )
 
 
 def check(step: Step, rays: Tensor, batch: Batch) -> None:
