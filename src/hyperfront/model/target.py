@@ -17,7 +17,7 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 import torch
@@ -304,10 +304,20 @@ class Network:
     def __init__(self, target: Target, values: dict[str, Tensor]):
         self.target, self.values = target, values
 
+    def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
+        """The tensors in the place of the module's parameters, by name: for losses that need the weights."""
+        return ((spec.name, self.values[spec.name]) for spec in self.target.tensors if spec.role != "buffer")
+
+    def parameters(self) -> Iterator[Tensor]:
+        """The same without names."""
+        return (tensor for _, tensor in self.named_parameters())
+
     def __call__(self, x: Batch) -> Any:
         """The module's output on ``x``, which is one tensor, a tuple of positional or a dict of keyword arguments."""
         args, kwargs = arguments(x)
         places = self.target.places
+        if self.target.skeleton.training != self.target.training:  # some loops set the flag without calling train()
+            self.target.train(self.target.training)
         before = [store[key] for store, key, _ in places]
         try:
             for store, key, name in places:
