@@ -130,7 +130,7 @@ class ParetoModule(LightningModule):
             )
 
     def on_validation_epoch_end(self) -> None:
-        with torch.inference_mode(False):  # statistics of BatchNorm are kept, and must be usable in training
+        with torch.inference_mode(False):  # what is kept must be usable in training
             self.front, summary = validate(self.model, self.problem, self.rays, self.batch_size)
         for name in ("hypervolume", "uniformity"):
             if summary[name] is not None:
