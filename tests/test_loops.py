@@ -53,7 +53,9 @@ def test_the_blocks_of_a_section_run_in_order(section, elsewhere):
 
 
 def test_what_the_page_points_to_exists():
-    titles = {re.sub(r"[^a-z0-9 -]", "", line.lower()).replace(" ", "-") for line in re.findall(r"^## (.*)", PAGE, re.M)}
+    titles = {
+        re.sub(r"[^a-z0-9 -]", "", line.lower()).replace(" ", "-") for line in re.findall(r"^## (.*)", PAGE, re.M)
+    }
     for file, anchor in re.findall(r"\]\((?!http)([^)#]*)#?([^)]*)\)", PAGE):
         assert not file or (ROOT / "docs" / file).exists(), file
         assert not anchor or anchor in titles, anchor

@@ -62,11 +62,14 @@ class Chain(Solver):
     before: tuple[LossTransform, ...]
     solver: Solver
     after: tuple[WeightTransform, ...]
-    needs_gram: bool  # pyrefly: ignore[bad-override] (frozen, as the next four)
+    needs_gram: bool  # pyrefly: ignore[bad-override] (frozen, as the next three)
     space: Literal["weights", "hypernetwork"]  # pyrefly: ignore[bad-override]
     positive: bool  # pyrefly: ignore[bad-override]
-    fixed_weights: bool  # pyrefly: ignore[bad-override]
     convention: Convention  # pyrefly: ignore[bad-override]
+
+    @property
+    def fixed_weights(self) -> bool:  # pyrefly: ignore[bad-override]
+        return self.solver.fixed_weights and all(transform.fixed_slopes for transform in self.before)
 
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
         slopes = torch.ones_like(losses)
@@ -117,8 +120,7 @@ def chain(*parts: LossTransform | Solver | WeightTransform) -> Chain:
     before: Any = parts[:place]
     after: Any = parts[place + 1 :]
     positive = solver.positive and not any(transform.shifts for transform in before)
-    fixed = solver.fixed_weights and all(transform.fixed_slopes for transform in before)
-    return Chain(before, solver, after, solver.needs_gram, solver.space, positive, fixed, solver.convention)
+    return Chain(before, solver, after, solver.needs_gram, solver.space, positive, solver.convention)
 
 
 _KINDS = {LossTransform: "loss transform", Solver: "solver", WeightTransform: "weight transform"}
