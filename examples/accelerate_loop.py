@@ -1,9 +1,7 @@
 """A loop with Hugging Face ``accelerate``: prepared model, optimizer and data, gradient accumulation, saved state.
 
-One process for now: gradients of several are not synchronized.
-
-    pip install accelerate
-    python examples/accelerate_loop.py
+pip install accelerate
+python examples/accelerate_loop.py
 """
 
 from __future__ import annotations

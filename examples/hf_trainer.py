@@ -43,7 +43,7 @@ def make_trainer(model: hf.ParetoModel, rows: list[dict[str, Tensor]], folder: s
             inputs = self._prepare_inputs(inputs)
 
             def losses(net: Any) -> list[Tensor]:
-                logits = net({"input_ids": inputs["input_ids"]}).logits
+                logits = net(input_ids=inputs["input_ids"]).logits
                 return [F.cross_entropy(logits, inputs[name]) for name in ("first", "many")]
 
             generator = torch.Generator().manual_seed(self.state.global_step)  # one ray for all micro-batches of a step

@@ -127,10 +127,11 @@ def test_a_scale_is_a_positive_number(scale):
 
 @pytest.mark.parametrize("solver", [hf.EPO(), hf.MGDA(), hf.PMTL(), hf.Tchebycheff(), hf.HVMax(), hf.LS()], ids=repr)
 @pytest.mark.parametrize("generate", ["*", "0.*"])
-def test_recomputed_micro_batches_are_exact_for_every_solver(solver, generate):
+@pytest.mark.parametrize("batching", ["loop", "auto"])
+def test_recomputed_micro_batches_are_exact_for_every_solver(solver, generate, batching):
     """The documented way for the others: one call, whose losses keep no activations of a micro-batch."""
     net = nn.Sequential(nn.Linear(5, 6), nn.Tanh(), nn.Linear(6, 3))
-    model, x, y = wrapped(net, generate=generate, batching="loop")
+    model, x, y = wrapped(net, generate=generate, batching=batching)
     hf.backward(model, RAYS, lambda net: losses(net, x, y), solver=solver)
     expected, calls = gradients(model), []
 

@@ -13,7 +13,7 @@ from torch.optim import Adam, Optimizer
 from hyperfront.errors import HyperfrontError
 from hyperfront.front import Front
 from hyperfront.model import ParetoModel
-from hyperfront.model.target import Network
+from hyperfront.model.substitution import Network
 from hyperfront.preferences import Dirichlet, Preferences, layout
 from hyperfront.problem import Problem
 from hyperfront.solvers import EPO, Solver, Stateful
@@ -77,7 +77,7 @@ class ParetoModule(LightningModule):
         self.problem.train.source.steps(self.batch_size)
         if self.trainer.world_size > 1:
             raise HyperfrontError(
-                "gradients of several processes are not synchronized yet",
+                "ParetoModule does not share its data among processes",
                 got=f"a trainer of {self.trainer.world_size} processes",
                 fix="Trainer(devices=1)",
             )
@@ -91,15 +91,13 @@ class ParetoModule(LightningModule):
 
     def training_step(self, batch: Batch, index: int) -> None:
         def losses(network: Network) -> tuple[Tensor, ...]:
-            with self.trainer.precision_plugin.forward_context():
-                return self.problem.each_loss(network, batch)
+            return self.problem.each_loss(network, batch)
 
         optimizer: Any = self.optimizers()
         optimizer.zero_grad()
         generator = seeded(self.seed, self.current_epoch, index)
         rays = self.preferences.sample(self.rays_per_step, self.model.m, generator)
-        with torch.autocast(self.device.type, enabled=False):  # mixed precision is for the network alone
-            result = backward(self.model, rays, losses, solver=self.solver)
+        result = backward(self.model, rays, losses, solver=self.solver)
         optimizer.step()
         named = dict(zip(self.model.objectives, result.losses.mean(0)))
         self.log_dict({f"loss/{name}": value for name, value in named.items()}, prog_bar=True, batch_size=1)

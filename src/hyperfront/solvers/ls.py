@@ -20,6 +20,7 @@ class LS(Solver):
     """
 
     fixed_weights = True
+    joint = False
 
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
         check_shapes(self, losses, rays)

@@ -30,6 +30,7 @@ class Normalize(LossTransform):
 
     shifts = True
     fixed_slopes = True
+    joint = False
 
     def __call__(self, losses: Tensor, rays: Tensor) -> tuple[Tensor, Tensor]:
         ideal = per_objective("ideal", self.ideal, losses)

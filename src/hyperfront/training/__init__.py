@@ -1,7 +1,8 @@
 """Training: the step (Algorithm 1), the loop, callbacks, exact resume."""
 
-from hyperfront.training.callbacks import Callback, JsonLines, Progress
+from hyperfront.training.callbacks import Callback, JsonLines
 from hyperfront.training.fitting import fit
+from hyperfront.training.progress import Progress
 from hyperfront.training.step import Step, StepResult, backward
 from hyperfront.training.trackers import MLflow, TensorBoard, WandB
 
