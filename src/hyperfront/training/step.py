@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -64,11 +65,16 @@ def backward(
     losses: Callable[[Network], Tensor | Sequence[Tensor]],
     *,
     solver: Solver,
+    scale: float | Tensor = 1.0,
 ) -> StepResult:
     """Put the gradient of one step into ``.grad`` of the model's parameters: ``loss.backward()`` for your own loop.
 
     ``losses(network)`` returns the ``m`` losses of one network, which is called like your module. A loss that the
     solver cannot use is an error; ``status`` in the result says where it fell back.
+
+    ``scale`` multiplies the gradient. With ``scale=1 / k``, calls on ``k`` micro-batches of equal size, at the same
+    rays, add up to one call on the whole batch, for a solver whose weights follow from the ray alone
+    (:attr:`~hyperfront.solvers.Solver.fixed_weights`, such as ``LS``). It is an error for others.
 
     In a job of several processes (``torch.distributed``), each with rows of its own, losses and gradients are averaged
     over the ranks before the solver sees them, so that all ranks make the same update; ``model`` may be wrapped in
@@ -86,7 +92,9 @@ def backward(
     model = model.module if isinstance(model, DistributedDataParallel) else model
     rays, kind = model.check(rays), model.device.type  # not aligned: the solver sees the losses of this batch
     own: Any = _OwnLosses(model, losses)
-    step = Step(model, own, check_solver(solver))
+    check_scale(check_solver(solver), scale)
+    step = Step(model, own, solver)
+    step.scale = scale
     step.ranks = ranks.world_size()
     if step.ranks > 1:
         ranks.check_same(rays)
@@ -148,6 +156,8 @@ class Step:
         self.split = problem.has_data and not share_batch
         self.dtype: torch.dtype | None = None
         """What the target and its losses are computed in, if not in the precision of the weights."""
+        self.scale: float | Tensor = 1.0
+        """What the gradient is multiplied by, for a solver with fixed weights."""
         self.ranks = 1
         """Processes that take this step together, each with rows of its own."""
         self.compiled: Callable[..., Sequence[Tensor]] | None = None
@@ -244,7 +254,9 @@ class Step:
         if solver.needs_gram:
             gram = _joined([_gram(model, solver, member.rays, member.passes[0]) for member in group])
         weights, status = _solve(solver, values, rays, gram, self.mean)
-        each = (weights if R == 1 else weights / R).split([len(member.rays) for member in group])
+        each = weights if R == 1 else weights / R
+        each = each * self.scale if isinstance(self.scale, Tensor) or self.scale != 1 else each
+        each = each.split([len(member.rays) for member in group])
         gradients = []
         for member, loss, own in zip(group, losses, each):
             with member.kept():
@@ -359,6 +371,21 @@ def check_solver(solver: Solver) -> Solver:
     if isinstance(solver, Solver):
         return solver
     raise HyperfrontError("this is no solver", got=repr(solver), expected="an instance, such as hyperfront.EPO()")
+
+
+def check_scale(solver: Solver, scale: float | Tensor) -> None:
+    """An error for a scale that is no positive number, or that the solver cannot have."""
+    tensor = isinstance(scale, Tensor)  # its value is not looked at: that would stop a GPU
+    if not (scale.numel() == 1 if tensor else 0 < scale < math.inf):
+        raise HyperfrontError("the scale is no positive number", got=scale, expected="for example 1 / micro_batches")
+    if (tensor or scale != 1) and not solver.fixed_weights:
+        raise HyperfrontError(
+            f"gradients of {type(solver).__name__} at micro-batches do not add up to the one at the whole batch",
+            got=f"scale = {scale}, and weights that depend on the losses or gradients of the batch",
+            expected="scale = 1, or a solver whose weights follow from the ray alone, such as LS()",
+            fix="one call for the whole batch, whose losses recompute each micro-batch in the backward pass "
+            "(torch.utils.checkpoint; docs/loops.md shows it)",
+        )
 
 
 def check(step: Step, rays: Tensor, batch: Batch) -> None:
