@@ -1,0 +1,7 @@
+"""The gradient oracle: what hyperfront computes for a module, against plain autograd on a plain copy of that module.
+
+``zoo`` lists the modules, ``features`` the ways in which each is driven, ``oracle`` compares, and ``table`` writes down
+what came out: right with the largest relative error, refused with the message, or not applicable. As a command::
+
+    python -m tests.oracle --markdown docs/modules-table.md
+"""

@@ -1,0 +1,54 @@
+"""The ways in which every module is driven, by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+
+import hyperfront as hf
+
+RAYS = torch.tensor([[0.5, 0.5], [0.25, 0.75], [0.875, 0.125]], dtype=torch.float64)
+"""Rays of the grid on which statistics of BatchNorm are kept."""
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One column of the table: what is compared, and how it is set up."""
+
+    compares: Literal["step", "fit", "outputs", "reload", "repeat"] = "step"
+    rays: int = 3
+    solver: Any = field(default_factory=hf.LS)
+    options: dict[str, Any] = field(default_factory=lambda: {"batching": "auto"})
+    """Arguments of :func:`hyperfront.wrap`."""
+    half: bool = False
+    """Every second tensor is generated; the others are trained directly."""
+    checkpointed: bool = False
+    """The whole module recomputes its activations in the backward pass."""
+    autocast: bool = False
+    copied: bool = False
+    """The model is deep-copied, and the copy is used."""
+    evaluating: bool = False
+    engine: str | None = None
+    dtype: torch.dtype = torch.float64
+    streams: bool = True
+
+
+FEATURES = {
+    "one ray": Feature(rays=1),
+    "loop": Feature(options={"batching": "loop"}),
+    "vmap": Feature(options={"batching": "vmap"}),
+    "EPO": Feature(solver=hf.EPO()),
+    "float32": Feature(dtype=torch.float32),
+    "partly generated": Feature(half=True),
+    "low rank": Feature(options={"hypernet": "low_rank", "rank": 1}),
+    "checkpointing": Feature(checkpointed=True),
+    "bf16": Feature(autocast=True, dtype=torch.float32),
+    "deepcopy": Feature(copied=True),
+    "at(ray)": Feature(compares="outputs"),
+    "reload": Feature(compares="reload"),
+    "same seed": Feature(compares="repeat"),
+    "fit": Feature(compares="fit"),
+}
+COMPILED = {"compiled": Feature(compares="fit", engine="compiled")}
