@@ -52,6 +52,8 @@ class Case:
     """Features that do not apply, by name, with the reason."""
     random: bool = False
     """Whether a call draws random numbers, or changes what the next call computes."""
+    dtype: torch.dtype = torch.float64
+    """The precision of most comparisons."""
     precision: float = 1e-9
     """How far float64 may be off: more where the module itself computes in float32."""
     compiled: bool = False

@@ -20,7 +20,7 @@ class Feature:
     compares: Literal["step", "fit", "outputs", "reload", "repeat"] = "step"
     rays: int = 3
     solver: Any = field(default_factory=hf.LS)
-    options: dict[str, Any] = field(default_factory=lambda: {"batching": "auto"})
+    options: dict[str, Any] = field(default_factory=dict)
     """Arguments of :func:`hyperfront.wrap`."""
     half: bool = False
     """Every second tensor is generated; the others are trained directly."""
@@ -29,10 +29,8 @@ class Feature:
     autocast: bool = False
     copied: bool = False
     """The model is deep-copied, and the copy is used."""
-    evaluating: bool = False
-    engine: str | None = None
+    engine: str = "auto"
     dtype: torch.dtype = torch.float64
-    streams: bool = True
 
 
 FEATURES = {
@@ -47,7 +45,7 @@ FEATURES = {
     "bf16": Feature(autocast=True, dtype=torch.float32),
     "deepcopy": Feature(copied=True),
     "at(ray)": Feature(compares="outputs"),
-    "reload": Feature(compares="reload"),
+    "reload": Feature(compares="reload", dtype=torch.float32),
     "same seed": Feature(compares="repeat"),
     "fit": Feature(compares="fit"),
 }

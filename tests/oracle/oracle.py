@@ -1,4 +1,4 @@
-"""One case under one feature: right, wrong, refused, or not applicable."""
+"""One case under one feature: right, wrong, refused, failed, or not applicable."""
 
 from __future__ import annotations
 
@@ -6,21 +6,19 @@ import copy
 import math
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
+from torch import Tensor
 
 import hyperfront as hf
-from tests.oracle.case import Case, call, leaves, precision
+from hyperfront.preferences.sampling import InTurn
+from tests.oracle.case import Case, leaves, precision
 from tests.oracle.features import RAYS, Feature
 from tests.oracle.reference import Gradients, grads, predictor, reference
-
-TOLERANCE = {"float64": 1e-9, "float32": 1e-4, "bf16": 3e-2}
+from tests.oracle.setup import Setup
 
 
 class Outcome(NamedTuple):
@@ -35,158 +33,126 @@ class Outcome(NamedTuple):
         return f"{self.kind} {self.error:.1e}" if self.kind in ("right", "wrong") else f"{self.kind}: {self.message}"
 
 
-class Checkpointed(nn.Module):
-    """The module, which computes its activations again in the backward pass."""
-
-    def __init__(self, module: nn.Module):
-        super().__init__()
-        self.module = module
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return checkpoint(self.module, *args, use_reentrant=False, **kwargs)
-
-
 class Trial:
     """A wrapped module and the plain copy that it is compared with."""
 
-    def __init__(self, case: Case, feature: Feature, device: str = "cpu"):
-        self.case, self.feature, self.device = case, feature, device
-        self.dtype = feature.dtype
-        self.x = case.batch(self.dtype, device)
-        self.module = self._module()
-        options = {"hypernet": "mlp", "hidden": 8} | feature.options
-        if feature.half:
-            half = [name for name, p in self.module.named_parameters() if p.requires_grad][::2]
+    def __init__(self, setup: Setup):
+        self.setup, self.feature = setup, setup.feature
+        module, options = setup.module(), {"hypernet": "mlp", "hidden": 8} | self.feature.options
+        if setup.case.random:  # draws under vmap are not those of a loop
+            options.setdefault("batching", "loop")
+        if self.feature.half:
+            half = [name for name, p in module.named_parameters() if p.requires_grad][::2]
             options["generate"] = lambda name, _: name in half
         torch.manual_seed(2)
         with precision(torch.float32):  # as hypernetworks are made
-            self.model = self._converted(hf.wrap(self.module, ["a", "b"], **options))
+            self.model = setup.converted(hf.wrap(module, ["a", "b"], **options))
         with torch.no_grad():  # away from the start, where every ray has nearly the module's own weights
             for p in self.model.hypernet.parameters():
                 p.add_(0.05 * torch.randn_like(p))
-        if feature.copied:
+        if self.feature.copied:
             self.model = copy.deepcopy(self.model)
-        self.rays = RAYS[: feature.rays].to(device, self.dtype)
-        self.tolerance = case.precision if self.dtype == torch.float64 else TOLERANCE["float32"]
-        if feature.autocast:
-            self.tolerance = TOLERANCE["bf16"]
-
-    def _converted(self, module: Any) -> Any:
-        """In float64, if the comparison is: a module is otherwise left in the precisions that it has."""
-        return module.double() if self.dtype == torch.float64 else module
-
-    def _module(self) -> nn.Module:
-        """The module, made anew, in training mode."""
-        made = self._converted(self.case.build(self.dtype, self.device))
-        return (Checkpointed(made) if self.feature.checkpointed else made).train()
-
-    def losses(self, network: Callable[..., Any]) -> tuple[Tensor, ...]:
-        """The losses of one network: of a plain module, or of what hyperfront hands out."""
-        context = torch.autocast(self.device, torch.bfloat16) if self.feature.autocast else nullcontext()
-        with context:
-            output = call(network, self.x) if isinstance(network, nn.Module) else network(self.x)
-        return tuple(loss.to(self.dtype) for loss in self.case.losses(output))
+        self.rays = RAYS[: self.feature.rays].to(setup.device, setup.dtype)
 
     def step(self) -> float:
         """The largest relative error of losses, weights and gradients of one step."""
         self._settle()
-        torch.manual_seed(3)
-        result = hf.backward(self.model, self.rays, self.losses, solver=self.feature.solver)
-        found = grads(self.model)
+        losses, weights, found = self._step()
         expected = self._reference()
-        errors = [worst([result.losses], [expected.losses]), worst([result.weights], [expected.weights])]
+        errors = [worst([losses], [expected.losses]), worst([weights], [expected.weights])]
         return max(*errors, worst(found, expected.parameters))
 
-    def _reference(self) -> Gradients:
-        plain = self._module().train(self.model.training)
-        if not self.model.training:
-            plain = predictor(self.model, plain, self.rays[0], self._run)
-        torch.manual_seed(3)
-        expected = reference(self.model, plain, self.rays, self.losses, self.feature.solver)
-        assert max(g.abs().max() for g in expected.parameters if g.numel()) > 0, "the case tests nothing"
-        return expected
+    def repeat(self) -> float:
+        """How far two steps with the same seed are from each other."""
+        self._settle()
+        buffers = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
+        first = self._step()
+        for name, buffer in self.model.named_buffers():
+            buffer.copy_(buffers[name])
+        second = self._step()
+        return max(worst([second.losses], [first.losses]), worst(second.parameters, first.parameters))
 
     def fit(self) -> float:
-        """The same for what one step of gradient descent by ``fit`` changes."""
-        before = [p.detach().clone() for p in self.model.parameters()]
-        first = copy.deepcopy(self.model)
+        """The largest relative error of what one step of gradient descent by ``fit`` changes."""
+        before = copy.deepcopy(self.model).train()
         problem = hf.supervised(
-            train=[(self.x,)],
+            train=[(self.setup.x,)],
             inputs=lambda batch: batch[0],
-            losses={name: lambda output, _, j=j: self.case.losses(output)[j] for j, name in enumerate("ab")},
+            losses={name: lambda output, _, j=j: self.setup.case.losses(output)[j] for j, name in enumerate("ab")},
         )
         hf.fit(
             self.model,
             problem,
             solver=self.feature.solver,
-            preferences=hf.FixedRays(self.rays),
+            preferences=InTurn.of(self.rays.cpu().double()),
             rays_per_step=len(self.rays),
             share_batch=True,
             epochs=1,
             seed=3,
-            engine=self.feature.engine or "auto",
+            engine=self.feature.engine,
             optimizer=lambda parameters: torch.optim.SGD(parameters, lr=1.0),
             callbacks=[],
         )
-        change = [old - new.detach() for old, new in zip(before, self.model.parameters())]
-        self.model = first.train()
+        change = [old.detach() - new.detach() for old, new in zip(before.parameters(), self.model.parameters())]
+        self.model = before
         return worst(change, self._reference().parameters)
 
     def outputs(self) -> float:
         """How far a prediction, and that of the module at a ray, are from the plain copy's."""
-        self.model.calibrate([self.x])
-        self.model.eval()
+        self._prepare()
         errors = []
         for ray in self.rays:
-            plain = predictor(self.model, self._module(), ray, self._run)
-            expected = self._run(plain)
-            together = self._predict(ray[None])
-            errors.append(worst([t[0] for t in leaves(together)], leaves(expected)))
-            errors.append(worst(leaves(self._run(self.model.at(ray))), leaves(expected)))
+            plain = predictor(self.model, self.setup.module(), ray, self._predict)
+            expected = leaves(self._predict(plain))
+            errors.append(worst([t[0] for t in leaves(self._front(self.model, ray[None]))], expected))
+            errors.append(worst(leaves(self._predict(self.model.at(ray))), expected))
         return max(errors)
-
-    def _run(self, module: Callable[..., Any]) -> Any:
-        torch.manual_seed(3)
-        with torch.no_grad():
-            return call(module, self.x)
 
     def reload(self) -> float:
         """How far the predictions of the saved and loaded model are from those of the model."""
-        self.model.calibrate([self.x])
-        self.model.eval()
+        self._prepare()
         with tempfile.TemporaryDirectory() as folder:
             self.model.save(Path(folder) / "model.safetensors")
-            target = self._module()
-            with precision(torch.float32):
-                loaded = hf.load(Path(folder) / "model.safetensors", target=target)
-        first, second = (leaves(self._predict(self.rays, model)) for model in (self.model, loaded.eval()))
-        return worst(second, first)
+            loaded = hf.load(Path(folder) / "model.safetensors", target=self.setup.module()).eval()
+        pairs = [[leaves(self._front(model, ray[None])) for model in (loaded, self.model)] for ray in self.rays]
+        return max(worst(*pair) for pair in pairs)
 
-    def _predict(self, rays: Tensor, model: hf.ParetoModel | None = None) -> Any:
+    # ---- parts -----------------------------------------------------------------------------------------------
+
+    def _step(self) -> Gradients:
+        self.model.zero_grad()
         torch.manual_seed(3)
-        with torch.no_grad():
-            return (model or self.model)(self.x, rays)
+        result = hf.backward(self.model, self.rays, self.setup.losses, solver=self.feature.solver)
+        return Gradients(result.losses, result.weights, grads(self.model))
 
-    def repeat(self) -> float:
-        """How far two calls with the same seed are from each other, in losses and gradients."""
-        self._settle()
-        found = []
-        buffers = {name: b.clone() for name, b in self.model.named_buffers()}
-        for _ in range(2):
-            for name, b in self.model.named_buffers():
-                b.copy_(buffers[name])
-            self.model.zero_grad()
-            torch.manual_seed(3)
-            result = hf.backward(self.model, self.rays, self.losses, solver=self.feature.solver)
-            found.append([result.losses, *grads(self.model)])
-        return worst(*found)
+    def _reference(self) -> Gradients:
+        plain = self.setup.module().train(self.model.training)
+        if not self.model.training:
+            plain = predictor(self.model, plain, self.rays[0], self._predict)
+        torch.manual_seed(3)
+        expected = reference(self.model, plain, self.rays, self.setup.losses, self.feature.solver)
+        assert max(g.abs().max() for g in expected.parameters if g.numel()) > 0, "the case tests nothing"
+        return expected
 
     def _settle(self) -> None:
-        """Draws under vmap are not those of the loop, so random modules are compared in evaluation mode there."""
+        """Training mode, but for random modules under vmap, whose draws are not those of a loop."""
         self.model.train()
-        if self.case.random and self.feature.options.get("batching") != "loop" and len(self.rays) > 1:
-            self.model.calibrate([self.x])
-            self.model.eval()
+        if self.setup.case.random and self.feature.options.get("batching") == "vmap":
+            self._prepare()
+
+    def _prepare(self) -> None:
+        self.model.calibrate([self.setup.x])
+        self.model.eval()
+
+    def _predict(self, module: torch.nn.Module) -> Any:
+        torch.manual_seed(3)
+        with torch.no_grad():
+            return self.setup.run(module)
+
+    def _front(self, model: hf.ParetoModel, rays: Tensor) -> Any:
+        torch.manual_seed(3)
+        with torch.no_grad():
+            return model(self.setup.x, rays)
 
 
 def worst(found: Iterable[Tensor], expected: Iterable[Tensor]) -> float:
@@ -194,26 +160,26 @@ def worst(found: Iterable[Tensor], expected: Iterable[Tensor]) -> float:
     pairs = [(a.double(), b.double()) for a, b in zip(found, expected, strict=True) if b.numel()]
     whole = max((b.abs().max().item() for _, b in pairs), default=0.0)
     errors = [((a - b).abs().max() / max(b.abs().max().item(), 1e-3 * whole, 1e-30)).item() for a, b in pairs]
-    if not errors or not all(map(math.isfinite, errors)):
-        return math.inf
-    return max(errors)
+    return max(errors) if errors and all(map(math.isfinite, errors)) else math.inf
 
 
 def examine(case: Case, name: str, feature: Feature, device: str = "cpu") -> Outcome:
-    """The outcome of a case under a feature."""
+    """The outcome of a case under the feature of that name."""
     if case.missing:
         return Outcome("not applicable", message=f"{', '.join(case.missing)} is not installed")
     if name in case.exempt:
         return Outcome("not applicable", message=case.exempt[name])
-    with warnings.catch_warnings(), precision(feature.dtype):
+    setup = Setup(case, feature, device)
+    with warnings.catch_warnings(), precision(setup.dtype):
         warnings.simplefilter("ignore")
         try:
-            trial = Trial(case, feature, device)
-            error = getattr(trial, feature.compares)()
+            error = getattr(Trial(setup), feature.compares)()
         except hf.HyperfrontError as refusal:
             return Outcome("refused", message=str(refusal))
-        except AssertionError:
+        except (AssertionError, ImportError):
             raise
-        except Exception as failure:  # everything that a module and torch may raise
+        except Exception as failure:  # all that a module, or torch, may raise
+            if plain := setup.plain_failure():
+                return Outcome("not applicable", message=f"without hyperfront, too: {plain}")
             return Outcome("failed", message=f"{type(failure).__name__}: {failure}")
-    return Outcome("right" if error <= trial.tolerance else "wrong", error)
+    return Outcome("right" if error <= setup.tolerance else "wrong", error)

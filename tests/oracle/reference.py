@@ -40,7 +40,7 @@ def load(copy: nn.Module, values: dict[str, Tensor]) -> None:
     own = dict(copy.named_parameters())
     with torch.no_grad():
         for name, value in values.items():
-            own[name].copy_(value)
+            own[name].requires_grad_().copy_(value)  # additions of low rank change frozen ones too
 
 
 def reference(
@@ -86,7 +86,7 @@ def grads(model: hf.ParetoModel) -> list[Tensor]:
 
 @torch.no_grad()
 def predictor(model: hf.ParetoModel, copy: nn.Module, ray: Tensor, run: Callable[[nn.Module], object]) -> nn.Module:
-    """The copy at one ray in evaluation mode, with the statistics of the batch that ``run`` calls it on in BatchNorm."""
+    """The copy at one ray in evaluation mode; BatchNorm has the statistics of the batch that ``run`` calls it on."""
     load(copy, assembled(model, copy, model.hypernet(ray[None])[0]))
     copy.eval()
     norms = [layer for layer in copy.modules() if isinstance(layer, _BatchNorm) and layer.track_running_stats]

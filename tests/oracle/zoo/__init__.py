@@ -3,8 +3,6 @@
 from tests.oracle.zoo import attention, layers, parameters, programs, sequences, third_party
 
 CASES = {
-    case.name: case
-    for part in (layers, sequences, attention, parameters, programs, third_party)
-    for case in part.CASES
+    case.name: case for part in (layers, sequences, attention, parameters, programs, third_party) for case in part.CASES
 }
 """Every case, by its name."""

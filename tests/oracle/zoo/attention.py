@@ -73,7 +73,11 @@ class Whole(nn.Module):
 
 CASES = [
     Case("MultiheadAttention", Attending, randn(4, 3, 4)),
-    Case("MultiheadAttention across", Crossing, lambda: (torch.randn(4, 2, 4), torch.randn(4, 3, 3), torch.randn(4, 3, 5))),
+    Case(
+        "MultiheadAttention across",
+        Crossing,
+        lambda: (torch.randn(4, 2, 4), torch.randn(4, 3, 3), torch.randn(4, 3, 5)),
+    ),
     Case("MultiheadAttention, dropout", lambda: Attending(dropout=0.3), randn(4, 3, 4), random=True),
     Case("fused attention by hand", Causal, randn(4, 3, 4), compiled=True),
     Case("TransformerEncoder", Encoder, randn(4, 3, 4), compiled=True),

@@ -12,8 +12,6 @@ from torch.nn.utils import parametrizations, parametrize
 from tests.oracle.case import Case
 from tests.oracle.zoo.layers import between, randn
 
-NORMS = {"one ray": "", "at(ray)": ""}
-
 
 def pair(first: nn.Module) -> nn.Module:
     """A layer of 4 to 6 features, and a head."""

@@ -102,7 +102,9 @@ CASES = [
         randn(6, 5, 3),
     ),
     Case("LSTM, packed sequences", Packed, randn(6, 5, 3)),
-    Case("GRU with dropout", lambda: Last(nn.GRU(3, 4, 2, batch_first=True, dropout=0.3), 4), randn(6, 5, 3), random=True),
+    Case(
+        "GRU with dropout", lambda: Last(nn.GRU(3, 4, 2, batch_first=True, dropout=0.3), 4), randn(6, 5, 3), random=True
+    ),
     Case("cells", Cells, randn(6, 3, 3)),
     Case("Embedding", lambda: Tokens(nn.Embedding(9, 4, padding_idx=0)), tokens(6, 3)),
     Case("Embedding, max_norm", lambda: Tokens(nn.Embedding(9, 4, max_norm=1.0)), tokens(6, 3)),
