@@ -40,7 +40,7 @@ from hyperfront.solvers import (
     chain,
     lift,
 )
-from hyperfront.training import Callback, Progress, Step, TensorBoard, backward, fit
+from hyperfront.training import Callback, Progress, Step, TensorBoard, backward, check, fit
 from hyperfront.training.runs import Run, load
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ __all__ = [
     "analytic",
     "backward",
     "chain",
+    "check",
     "das_dennis",
     "evaluate",
     "explore",

@@ -1,7 +1,19 @@
 """Training: the step (Algorithm 1), the loop, callbacks, exact resume."""
 
 from hyperfront.training.callbacks import Callback, JsonLines, Progress, TensorBoard
+from hyperfront.training.check import Checked, check
 from hyperfront.training.fitting import fit
 from hyperfront.training.step import Step, StepResult, backward
 
-__all__ = ["Callback", "JsonLines", "Progress", "Step", "StepResult", "TensorBoard", "backward", "fit"]
+__all__ = [
+    "Callback",
+    "Checked",
+    "JsonLines",
+    "Progress",
+    "Step",
+    "StepResult",
+    "TensorBoard",
+    "backward",
+    "check",
+    "fit",
+]
