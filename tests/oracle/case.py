@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+NO_VMAP = {"vmap": ""}
+"""What is expected of modules that vmap cannot batch: an error, in PyTorch's words."""
 Losses = Callable[[Any], tuple[Tensor, ...]]
 
 

@@ -30,6 +30,8 @@ class Feature:
     copied: bool = False
     """The model is deep-copied, and the copy is used."""
     engine: str = "auto"
+    streams: bool = True
+    """Whether networks on a GPU may run side by side, each on a stream of its own."""
     dtype: torch.dtype = torch.float64
 
 
@@ -50,3 +52,21 @@ FEATURES = {
     "fit": Feature(compares="fit"),
 }
 COMPILED = {"compiled": Feature(compares="fit", engine="compiled")}
+"""``torch.compile`` takes its time: for the cases that ask for it."""
+ON_GPU = {
+    "one ray": Feature(rays=1),
+    "one after the other": Feature(options={"batching": "loop"}, streams=False),
+    "side by side": Feature(options={"batching": "loop"}),
+    "vmap": Feature(options={"batching": "vmap"}),
+    "auto": Feature(),
+    "EPO": Feature(solver=hf.EPO()),
+    "EPO side by side": Feature(solver=hf.EPO(), options={"batching": "loop"}),
+    "low rank, side by side": Feature(options={"hypernet": "low_rank", "rank": 1, "batching": "loop"}),
+    "float32, side by side": Feature(options={"batching": "loop"}, dtype=torch.float32),
+    "bf16": Feature(autocast=True, dtype=torch.float32),
+    "checkpointing": Feature(checkpointed=True),
+    "at(ray)": Feature(compares="outputs"),
+    "fit, eager": Feature(compares="fit", engine="eager"),
+    "fit, graph": Feature(compares="fit", engine="graph"),
+}
+"""Every engine and stream setting of a GPU."""

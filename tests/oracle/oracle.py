@@ -74,7 +74,7 @@ class Trial:
 
     def fit(self) -> float:
         """The largest relative error of what one step of gradient descent by ``fit`` changes."""
-        before = copy.deepcopy(self.model).train()
+        before = Trial(self.setup).model.train()
         problem = hf.supervised(
             train=[(self.setup.x,)],
             inputs=lambda batch: batch[0],

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from tests.oracle.case import Case
+from tests.oracle.case import NO_VMAP, Case
 
 
 def randn(*shape: int) -> Callable[[], Tensor]:
@@ -122,6 +122,7 @@ CASES = [
         "InstanceNorm1d, tracked",
         lambda: flat(nn.Conv1d(2, 3, 3), nn.InstanceNorm1d(3, affine=True, track_running_stats=True), nn.Tanh()),
         randn(4, 2, 8),
+        refused=NO_VMAP,
     ),
     Case("PReLU", lambda: between(nn.Linear(4, 6), nn.Linear(6, 2), nn.PReLU(6)), randn(6, 4)),
     Case(
@@ -142,5 +143,11 @@ CASES = [
         randn(4, 2, 6, 6),
         random=True,
     ),
-    Case("RReLU", lambda: between(nn.Linear(4, 8), nn.Linear(8, 2), nn.RReLU()), randn(6, 4), random=True),
+    Case(
+        "RReLU",
+        lambda: between(nn.Linear(4, 8), nn.Linear(8, 2), nn.RReLU()),
+        randn(6, 4),
+        random=True,
+        refused=NO_VMAP,
+    ),
 ]

@@ -12,7 +12,7 @@ from torch.func import functional_call, jacrev, vmap
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
-from tests.oracle.case import Case
+from tests.oracle.case import NO_VMAP, Case
 from tests.oracle.zoo.layers import between, randn
 
 
@@ -394,17 +394,22 @@ def traced() -> nn.Module:
 
 
 CASES = [
-    Case("checkpoint inside", lambda: Recomputing(False), randn(6, 4)),
-    Case("checkpoint inside, with dropout", lambda: Recomputing(False, 0.3), randn(6, 4), random=True),
+    Case("checkpoint inside", lambda: Recomputing(False), randn(6, 4), refused=NO_VMAP),
+    Case("checkpoint inside, with dropout", lambda: Recomputing(False, 0.3), randn(6, 4), random=True, refused=NO_VMAP),
     Case("checkpoint inside, reentrant", lambda: Recomputing(True), randn(6, 4)),
-    Case("checkpoint in segments", RecomputingParts, randn(6, 4)),
-    Case("backward pass by hand that runs a layer again", Reversible, randn(6, 4)),
+    Case("checkpoint in segments", RecomputingParts, randn(6, 4), refused=NO_VMAP),
+    Case("backward pass by hand that runs a layer again", Reversible, randn(6, 4), refused=NO_VMAP),
     Case("weights rounded straight through", Quantized, randn(6, 4)),
-    Case("derivatives in forward (PINN)", PINN, randn(6, 1)),
+    Case(
+        "derivatives in forward (PINN)",
+        PINN,
+        randn(6, 1),
+        refused=NO_VMAP | {"low rank": "no parameter of the target is generated"},
+    ),
     Case("derivatives by torch.func", Jacobian, randn(6, 2)),
     Case("hypernetwork inside", Inner, lambda: (torch.randn(6, 4), torch.randn(2))),
     Case("mixture of experts", lambda: Mixture(False), randn(6, 4)),
-    Case("mixture of experts, the best one", lambda: Mixture(True), randn(6, 4)),
+    Case("mixture of experts, the best one", lambda: Mixture(True), randn(6, 4), refused=NO_VMAP),
     Case("DeepSets", DeepSets, randn(6, 3, 2)),
     Case("graph by index_add", Graph, lambda: (torch.randn(6, 3), torch.randint(6, (2, 9)))),
     Case("normalizing flow", Flow, randn(6, 4)),
@@ -412,7 +417,7 @@ CASES = [
     Case("deep equilibrium", Equilibrium, randn(6, 3)),
     Case("neural ODE", FlowInTime, randn(6, 2), compiled=True),
     Case("Gaussian process", Kernel, randn(6, 3)),
-    Case("branch on the weights", Branching, randn(6, 4)),
+    Case("branch on the weights", Branching, randn(6, 4), refused=NO_VMAP),
     Case("stochastic depth", Skipping, randn(6, 4), random=True),
     Case(
         "keyword arguments, nested dict",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from tests.oracle.case import Case
+from tests.oracle.case import NO_VMAP, Case
 from tests.oracle.zoo.layers import randn
 
 
@@ -93,19 +93,24 @@ def tokens(*shape: int) -> Callable[[], Tensor]:
 
 
 CASES = [
-    Case("RNN", lambda: Last(nn.RNN(3, 4, batch_first=True), 4), randn(6, 5, 3)),
-    Case("GRU", lambda: Last(nn.GRU(3, 4, batch_first=True), 4), randn(6, 5, 3)),
-    Case("LSTM", lambda: Last(nn.LSTM(3, 4, batch_first=True), 4), randn(6, 5, 3)),
+    Case("RNN", lambda: Last(nn.RNN(3, 4, batch_first=True), 4), randn(6, 5, 3), refused=NO_VMAP),
+    Case("GRU", lambda: Last(nn.GRU(3, 4, batch_first=True), 4), randn(6, 5, 3), refused=NO_VMAP),
+    Case("LSTM", lambda: Last(nn.LSTM(3, 4, batch_first=True), 4), randn(6, 5, 3), refused=NO_VMAP),
     Case(
         "LSTM, two layers, both directions",
         lambda: Last(nn.LSTM(3, 4, 2, batch_first=True, bidirectional=True, proj_size=2), 4),
         randn(6, 5, 3),
+        refused=NO_VMAP,
     ),
-    Case("LSTM, packed sequences", Packed, randn(6, 5, 3)),
+    Case("LSTM, packed sequences", Packed, randn(6, 5, 3), refused=NO_VMAP),
     Case(
-        "GRU with dropout", lambda: Last(nn.GRU(3, 4, 2, batch_first=True, dropout=0.3), 4), randn(6, 5, 3), random=True
+        "GRU with dropout",
+        lambda: Last(nn.GRU(3, 4, 2, batch_first=True, dropout=0.3), 4),
+        randn(6, 5, 3),
+        random=True,
+        refused=NO_VMAP,
     ),
-    Case("cells", Cells, randn(6, 3, 3)),
+    Case("cells", Cells, randn(6, 3, 3), refused=NO_VMAP),
     Case("Embedding", lambda: Tokens(nn.Embedding(9, 4, padding_idx=0)), tokens(6, 3)),
     Case("Embedding, max_norm", lambda: Tokens(nn.Embedding(9, 4, max_norm=1.0)), tokens(6, 3)),
     Case("EmbeddingBag", lambda: Tokens(nn.EmbeddingBag(9, 4)), tokens(6, 3)),

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tests.oracle.case import Case
+from tests.oracle.case import NO_VMAP, Case
 from tests.oracle.zoo.layers import randn
 
 TEXT = {"vocab_size": 17, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 12}
@@ -112,7 +112,9 @@ def tabnet(package: Any) -> nn.Module:
 PYG = {"needs": ["torch_geometric"]}
 CASES = [
     hugging_face("BERT", transformer("Bert", "ForSequenceClassification", **BERT), words(4, 5)),
-    hugging_face("BERT, checkpointing", transformer("Bert", "Model", recompute=True, **BERT), words(4, 5)),
+    hugging_face(
+        "BERT, checkpointing", transformer("Bert", "Model", recompute=True, **BERT), words(4, 5), refused=NO_VMAP
+    ),
     hugging_face(
         "DistilBERT, dropout",
         transformer(
@@ -127,15 +129,20 @@ CASES = [
         "GPT-2, checkpointing",
         transformer("GPT2", "LMHeadModel", recompute=True, **GPT2, **NO_DROPOUT),
         words(4, 5, **PLAIN),
+        refused=NO_VMAP,
     ),
     hugging_face(
         "T5",
         transformer("T5", "ForConditionalGeneration", **T5),
         words(4, 5, decoder_input_ids=torch.ones(4, 3, dtype=torch.long), **PLAIN),
+        refused=NO_VMAP,
     ),
     hugging_face("Llama", transformer("Llama", "ForCausalLM", **LLAMA), words(4, 5, **PLAIN)),
     hugging_face(
-        "Llama, checkpointing", transformer("Llama", "ForCausalLM", recompute=True, **LLAMA), words(4, 5, **PLAIN)
+        "Llama, checkpointing",
+        transformer("Llama", "ForCausalLM", recompute=True, **LLAMA),
+        words(4, 5, **PLAIN),
+        refused=NO_VMAP,
     ),
     hugging_face(
         "Mixtral",
@@ -211,7 +218,7 @@ CASES = [
             lambda x: x.TransformerWrapper(
                 num_tokens=17,
                 max_seq_len=8,
-                attn_layers=x.Decoder(dim=8, depth=1, heads=2, attn_dim_head=4, rotary_pos_emb=True),
+                attn_layers=x.Decoder(dim=8, depth=1, heads=2, attn_dim_head=4, alibi_pos_bias=True),
             ),
         ),
         lambda: torch.randint(17, (4, 5)),
@@ -285,7 +292,7 @@ CASES = [
         randn(6, 3),
         needs=["rtdl_num_embeddings"],
     ),
-    Case("TabNet", of("pytorch_tabnet.tab_network", tabnet), randn(8, 4), needs=["pytorch_tabnet"]),
+    Case("TabNet", of("pytorch_tabnet.tab_network", tabnet), randn(8, 4), needs=["pytorch_tabnet"], refused=NO_VMAP),
     Case(
         "Linformer",
         of("linformer", lambda l: l.Linformer(dim=8, seq_len=4, depth=1, heads=2, k=2)),
