@@ -1,6 +1,6 @@
 """Every module of the zoo against plain autograd: right, or refused with the words that the zoo expects.
 
-Each case runs under the features that have found most, and under two of the others in turn, so that all features meet
+Each case runs under the features that have found most, and under four of the others in turn, so that all features meet
 many cases. ``python -m tests.oracle`` runs all of them.
 """
 
@@ -23,7 +23,7 @@ from tests.oracle.zoo import CASES
 ALWAYS = ("EPO", "checkpointing", "at(ray)")
 OTHERS = [name for name in FEATURES if name not in ALWAYS]
 CHOSEN = {
-    name: (*ALWAYS, *(OTHERS[(2 * turn + more) % len(OTHERS)] for more in range(2))) for turn, name in enumerate(CASES)
+    name: (*ALWAYS, *(OTHERS[(4 * turn + more) % len(OTHERS)] for more in range(4))) for turn, name in enumerate(CASES)
 }
 
 
