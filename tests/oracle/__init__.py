@@ -5,8 +5,8 @@ what came out: right with the largest relative error, refused with the message, 
 
     python -m tests.oracle --markdown docs/modules-table.md
 
-Cases of timm, torchvision and segmentation_models_pytorch are no part of the extra ``modules``, since torchvision asks for
-a torch of its own. Put beside it, they run all the same::
+Cases of timm, torchvision and segmentation_models_pytorch are no part of the extra ``modules``, since torchvision asks
+for a torch of its own. Put beside it, they run all the same::
 
     pip install --no-deps --target elsewhere torchvision timm segmentation-models-pytorch
     PYTHONPATH=elsewhere python -m tests.oracle --only timm segmentation torchvision

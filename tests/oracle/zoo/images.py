@@ -1,7 +1,7 @@
 """Image networks of packages that need torchvision.
 
-A torchvision that was built for another torch cannot load its operators, and then not be imported, since it gives two of
-them, of object detection, a form without data. None of these networks uses them, so they are declared here without one.
+A torchvision that was built for another torch cannot load its operators, and then it cannot be imported, since it
+describes two of them, of object detection. None of these networks uses them, so that a declaration is enough.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from torch import nn
 
 from tests.oracle.case import Case
 from tests.oracle.zoo.layers import randn
-
 
 DECLARED: list[torch.library.Library] = []
 """Declarations last as long as these."""
