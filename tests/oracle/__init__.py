@@ -3,7 +3,7 @@
 ``zoo`` lists the modules, ``features`` the ways in which each is driven, ``oracle`` compares, and ``table`` writes down
 what came out: right with the largest relative error, refused with the message, or not applicable. As a command::
 
-    python -m tests.oracle --markdown docs/modules-table.md
+    python -m tests.oracle --compiled --markdown docs/modules-table.md
 
 Cases of timm, torchvision and segmentation_models_pytorch are no part of the extra ``modules``, since torchvision asks
 for a torch of its own. Put beside it, they run all the same::

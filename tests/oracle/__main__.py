@@ -1,8 +1,8 @@
 """``python -m tests.oracle``: every case under every feature, as a table.
 
-    python -m tests.oracle [--markdown docs/modules-table.md] [--only WORD ...] [--device cuda] [--times 20]
+    python -m tests.oracle [--markdown docs/modules-table.md] [--only WORD ...] [--compiled] [--device cuda] [--times 20]
 
-It takes a few minutes on one core. Packages of cases that are missing: ``pip install -e '.[modules]'``.
+It takes a few minutes on one core, and as many more with ``--compiled``. Packages of cases that are missing: ``pip install -e '.[modules]'``.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", nargs="*", default=[""], help="cases whose names have one of these words")
     parser.add_argument("--device", default="cpu", help="cpu, or cuda for every engine and stream setting")
     parser.add_argument("--times", type=int, default=1, help="repeat every comparison, and keep the worst")
+    parser.add_argument("--compiled", action="store_true", help="try torch.compile on the cases that ask for it, too")
     asked = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    features, found = ON_GPU if asked.device == "cuda" else FEATURES | COMPILED, {}
+    features = ON_GPU if asked.device == "cuda" else FEATURES | (COMPILED if asked.compiled else {})
+    found: dict[str, dict[str, Outcome]] = {}
     for name, case in CASES.items():
         if case.missing or not any(word in name for word in asked.only):
             continue
