@@ -1,8 +1,9 @@
 """``python -m tests.oracle``: every case under every feature, as a table.
 
-    python -m tests.oracle [--markdown docs/modules-table.md] [--only WORD ...] [--compiled] [--device cuda] [--times 20]
+    python -m tests.oracle [--markdown FILE] [--only WORD ...] [--compiled] [--device cuda] [--times 20]
 
-It takes a few minutes on one core, and as many more with ``--compiled``. Packages of cases that are missing: ``pip install -e '.[modules]'``.
+It takes a few minutes on one core, and as many more with ``--compiled``. ``pip install -e '.[modules]'`` installs the
+packages of other people that it tries.
 """
 
 from __future__ import annotations
