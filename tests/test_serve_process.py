@@ -67,7 +67,7 @@ def started(*words: str, **environment: str) -> Iterator[tuple[Client, subproces
     reader.start()
     client = Client(port)
     try:
-        deadline = time.time() + 60
+        deadline = time.time() + 180
         while True:
             assert process.poll() is None and time.time() < deadline, log
             try:
@@ -77,7 +77,7 @@ def started(*words: str, **environment: str) -> Iterator[tuple[Client, subproces
                 time.sleep(0.05)
         yield client, process, log
         process.send_signal(signal.SIGTERM)
-        process.wait(30)
+        process.wait(120)
     finally:
         process.kill()
         reader.join()
@@ -127,6 +127,25 @@ def test_several_workers_answer_and_count_together(run):
         assert "hyperfront_cache_rays" in client.call("GET", "/metrics")[2].decode()
     time.sleep(0.1)
     assert not [worker for worker in workers if Path(f"/proc/{worker}").exists()]
+
+
+def running(process: str) -> bool:
+    """Whether a process is there and has not ended; one that nobody waits for is still listed."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_workers_end_when_the_process_that_started_them_is_killed(run):
+    words = [str(run), "--target", "tests.test_serve_process:net", "--input", "x:FP32:3,4", "--workers", "2"]
+    with started(*words) as (_, process, log):
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        process.kill()
+    deadline = time.time() + 60
+    while alive := [child for child in children if running(child)]:
+        assert time.time() < deadline, (alive, log)
+        time.sleep(0.05)
 
 
 def test_a_port_that_is_taken_is_said_before_an_address_is(run, monkeypatch, capsys):

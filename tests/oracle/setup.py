@@ -51,7 +51,7 @@ class Setup:
     def run(self, network: Callable[..., Any]) -> Any:
         """The output of a plain module, or of what hyperfront hands out in its place."""
         with torch.autocast(self.device, torch.bfloat16) if self.feature.autocast else nullcontext():
-            return call(network, self.x) if isinstance(network, nn.Module) else network(self.x)
+            return call(network, self.x)
 
     def losses(self, network: Callable[..., Any]) -> tuple[Tensor, ...]:
         """The losses of one network."""

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from hyperfront.errors import HyperfrontError
 from hyperfront.export.tracing import quiet, reason
 from hyperfront.model import ParetoModel
+from hyperfront.model.substitution import called
 from hyperfront.problem import Problem
 from hyperfront.storage.batches import Batch, argument_names, arguments, named_outputs, rows
 from hyperfront.storage.nests import map_tensors, named, tensors
@@ -38,7 +39,7 @@ class FrontModule(nn.Module):
     def forward(self, ray: Tensor, *inputs: Tensor) -> Any:
         rays = self.model.align((ray / ray.sum())[None])
         theta, x = self.model.hypernet(rays), self.nest(inputs)
-        outputs = self.model.target.map(lambda network, x: network(x), theta, rays, x, split=False)
+        outputs = self.model.target.map(called, theta, rays, x, split=False)
         return self.finish(map_tensors(lambda tensor: tensor.squeeze(0), outputs))
 
 

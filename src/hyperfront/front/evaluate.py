@@ -12,6 +12,7 @@ from hyperfront import preferences
 from hyperfront.errors import ProblemError
 from hyperfront.front.front import Front
 from hyperfront.model import ParetoModel
+from hyperfront.model.substitution import called
 from hyperfront.problem import Problem, Split
 from hyperfront.problem.losses import Measure
 from hyperfront.storage.nests import map_tensors
@@ -63,7 +64,7 @@ def _measure(model: ParetoModel, split: Split, rays: Tensor, batch_size: int) ->
     at_once = max(1, 2**26 // model.target.held)  # rays whose weights fit in a quarter of a gigabyte
 
     def statistics(network: Any, batch: Any) -> Any:
-        output = network(problem.inputs(batch))
+        output = called(network, problem.inputs(batch))
         if problem.function is not None:
             return {"all": problem.function(output).double()}
         found = {name: measure.statistics(output, batch) for name, measure in measures.items()}

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from hyperfront.errors import HyperfrontError
 from hyperfront.model.hypernets import Hypernet
 from hyperfront.model.roles import Role
+from hyperfront.model.substitution import called
 from hyperfront.model.target import Target
 from hyperfront.preferences import interpolation, validate
 from hyperfront.storage import checkpoint
@@ -77,12 +78,12 @@ class ParetoModel(nn.Module):
         rays, x = self.prepare(rays), to_device(x, self.device)
         theta = self.hypernet(rays)
         if not paired:
-            return self.target.map(lambda network, x: network(x), theta, rays, x, split=False)
+            return self.target.map(called, theta, rays, x, split=False)
         if rows(x) != len(rays):
             raise HyperfrontError(
                 "paired needs one ray for each row", got=f"{len(rays)} rays, {rows(x)} rows", expected="as many"
             )
-        outputs = self.target.map(lambda network, x: network(x), theta, rays, split(x, len(rays)), split=True)
+        outputs = self.target.map(called, theta, rays, split(x, len(rays)), split=True)
         return map_tensors(lambda tensor: tensor.squeeze(1), outputs)
 
     def at(self, ray: Tensor | Sequence) -> nn.Module:

@@ -13,11 +13,11 @@ from torch import Tensor, nn
 
 from hyperfront.errors import LossError, ProblemError
 from hyperfront.model import ParetoModel, wrap
-from hyperfront.model.target import Network
+from hyperfront.model.substitution import Network
 from hyperfront.problem.losses import Measure
 from hyperfront.problem.sources import Source
 from hyperfront.problem.units import Units
-from hyperfront.storage.batches import Batch
+from hyperfront.storage.batches import Batch, arguments
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,8 @@ class Problem:
 
     def each_loss(self, network: Network, batch: Batch) -> tuple[Tensor, ...]:
         """The same, one by one, so that the gradient of one does not go through the others."""
-        output = network(self.inputs(batch))
+        args, kwargs = arguments(self.inputs(batch))
+        output = network(*args, **kwargs)
         if self.function is not None:
             return self.units.apply(self._checked(self.function(output))).unbind()
         values = [scalar(name, f(output, batch)) for name, f in self.measures.items()]

@@ -40,6 +40,9 @@ class Solver(ABC):
     """Where those gradients live: with respect to the generated weights, or to the hypernetwork's parameters."""
     positive: bool = False
     """Whether losses must be positive."""
+    joint: bool = True
+    """Whether the weights of a ray may depend on the losses of the other rays of a step. Rays of other solvers are
+    solved one by one where they are trained one after the other."""
     convention: Convention = "weights"
     """What a ray means to a model trained with this solver."""
 

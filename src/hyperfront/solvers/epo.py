@@ -68,6 +68,7 @@ class EPO(Solver):
     tolerance: float = 1e-4
 
     needs_gram = True
+    joint = False
     positive = True
     convention = "inverse"
 

@@ -19,6 +19,8 @@ class LS(Solver):
     tensor([[0.3000, 0.7000]])
     """
 
+    joint = False
+
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
         check_shapes(self, losses, rays)
         return rays.to(losses.dtype), named_where_finite(losses)

@@ -48,6 +48,7 @@ class PMTL(Solver):
     space: Literal["weights", "hypernetwork"] = "weights"  # pyrefly: ignore[bad-override] (frozen)
 
     needs_gram = True
+    joint = False
     convention = "direction"
 
     def __post_init__(self) -> None:

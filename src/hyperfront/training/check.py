@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from hyperfront.errors import TargetError
 from hyperfront.model import ParetoModel
 from hyperfront.model.hypernets import OwnHypernet
+from hyperfront.model.substitution import called
 from hyperfront.model.target import Target
 from hyperfront.solvers import Solver
 from hyperfront.solvers.base import named_where_finite, rescale
@@ -141,9 +142,9 @@ class _Comparison:
         for ray, row in zip(self.rays, theta):
             self.restore()
             statistics = self.target.statistics_for(ray[None], row[None])[0]
-            expected = nests.tensors(self.target.network(row, statistics)(self.batch))
+            expected = nests.tensors(called(self.target.network(row, statistics), self.batch))
             self.restore()
-            found = nests.tensors(Plain(self.target.plain(row, ray))(self.batch))
+            found = nests.tensors(called(Plain(self.target.plain(row, ray)), self.batch))
             error = max((_difference(*pair) for pair in zip(found, expected)), default=0.0)
             if error > _tolerance(row):
                 raise TargetError(

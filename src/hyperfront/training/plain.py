@@ -9,18 +9,17 @@ from torch import Tensor, nn
 
 from hyperfront.errors import TargetError
 from hyperfront.storage import nests
-from hyperfront.storage.batches import Batch, arguments
+from hyperfront.storage.batches import Batch
 
 
 class Plain:
-    """A plain module, called as :class:`hyperfront.model.target.Network` is; it remembers what it returned."""
+    """A plain module, called as :class:`hyperfront.model.substitution.Network` is; it remembers what it returned."""
 
     def __init__(self, module: nn.Module):
         self.module = module
         self.outputs: list[Any] = []
 
-    def __call__(self, x: Batch) -> Any:
-        args, kwargs = arguments(x)
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         output = self.module(*args, **kwargs)
         self.outputs.append(output)
         return output

@@ -7,11 +7,12 @@ from torch import Tensor
 
 from hyperfront.errors import LossError, ProblemError
 from hyperfront.model import ParetoModel
+from hyperfront.model.substitution import called
 from hyperfront.problem import Problem, scalar
 from hyperfront.storage import batches, nests
 from hyperfront.storage.batches import Batch
 from hyperfront.training.check import check
-from hyperfront.training.step import Step, check_losses
+from hyperfront.training.step import Step, check_losses, explained
 
 
 def try_out(step: Step, rays: Tensor, batch: Batch) -> None:
@@ -53,14 +54,15 @@ def _blind(
         )
         return dict(zip(problem.objectives, (before == after).all(0).tolist()))
     part = nests.map_tensors(lambda t: t[0], batch) if split else batch
-    output = model.target.network(leaf[0])(problem.inputs(part))
-    for name, score in problem.scores.items():
-        scalar(name, score(output, part))  # better an error now than after the first epoch
     blind = {}
-    for name, measure in problem.measures.items():
-        value = measure(output, part)
-        found = (
-            torch.autograd.grad(value, leaf, retain_graph=True, allow_unused=True) if value.requires_grad else [None]
-        )
-        blind[name] = found[0] is None
+    with explained(), model.target.network(leaf[0]).kept() as network:
+        output = called(network, problem.inputs(part))
+        for name, score in problem.scores.items():
+            scalar(name, score(output, part))  # better an error now than after the first epoch
+        for name, measure in problem.measures.items():
+            value = measure(output, part)
+            found = [None]
+            if value.requires_grad:
+                found = torch.autograd.grad(value, leaf, retain_graph=True, allow_unused=True)
+            blind[name] = found[0] is None
     return blind

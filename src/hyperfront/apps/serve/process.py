@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
+import multiprocessing
 import os
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -64,10 +67,19 @@ class WorkerOptions:
 
 def worker() -> FastAPI:
     """The application of a worker, as its environment describes it."""
+    threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
     stored: dict[str, Any] = json.loads(os.environ[PLAN])
     app = _app(WorkerOptions(**stored | {"limits": Limits(**stored["limits"])}))
     settle()
     return app
+
+
+def _end_with_parent() -> None:
+    """Stop this worker when the process that started it is gone: it would hold the port without anybody to stop it."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _app(plan: WorkerOptions) -> FastAPI:
@@ -105,7 +117,8 @@ def serve(plan: WorkerOptions, *, host: str, port: int, workers: int, grace: flo
             return
         port = listener.getsockname()[1]
     with tempfile.TemporaryDirectory(prefix="hyperfront-metrics-") as folder, _environment(plan, folder):
-        uvicorn.run(WORKER, factory=True, workers=workers, host=host, port=port, **options)
+        patience = {"timeout_worker_healthcheck": 60}  # a worker that starts on a busy machine is not a dead one
+        uvicorn.run(WORKER, factory=True, workers=workers, host=host, port=port, **options, **patience)
     sys.stderr.flush()
 
 

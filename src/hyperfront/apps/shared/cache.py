@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from hyperfront.model import ParetoModel
-from hyperfront.model.target import Network
-from hyperfront.storage.batches import Batch
+from hyperfront.model.substitution import Network
+from hyperfront.storage.batches import Batch, arguments
 
 MEGABYTE = 2**20
 
@@ -77,7 +77,8 @@ class WeightCache:
     def run(self, weights: Weights, x: Batch) -> Any:
         """The network's output on ``x``."""
         with self._running:  # the module holds the tensors of one ray at a time
-            return Network(self.model.target, weights.tensors)(x)
+            args, kwargs = arguments(x)
+            return Network(self.model.target, weights.tensors)(*args, **kwargs)
 
     @torch.no_grad()
     def generate(self, rays: np.ndarray) -> list[Weights]:

@@ -13,6 +13,7 @@ from hyperfront import kernels
 from hyperfront.comparison.baselines.replay import own_stream, replayed
 from hyperfront.errors import HyperfrontError
 from hyperfront.model import ParetoModel
+from hyperfront.model.substitution import called
 from hyperfront.problem import Problem
 from hyperfront.storage.batches import Batch
 from hyperfront.storage.nests import map_tensors, tensors
@@ -87,7 +88,7 @@ class Curvature:
     def _sums(self, theta: Tensor, batch: Batch) -> list[Any]:
         """What the batch contributes to the sums of every loss."""
         with self._at_rest():
-            output = self.model.target.network(theta)(self.problem.inputs(batch))
+            output = called(self.model.target.network(theta), self.problem.inputs(batch))
             return [measure.statistics(output, batch) for measure in self.problem.measures.values()]
 
     def hessian(self, theta: Tensor, alpha: Tensor) -> Callable[[Tensor], Tensor]:
