@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -14,13 +15,13 @@ from hyperfront.errors import TargetError
 from hyperfront.training import step
 from tests.helpers.architectures import ARCHITECTURES
 from tests.helpers.modules import CASES, ConvNet, mlp
-from tests.oracle.case import two_losses
+from tests.oracle.case import call, two_losses
 
 
 def checked(module: nn.Module, x: object, **options) -> step.StepResult:
     torch.manual_seed(0)
     model = hf.wrap(module, ["a", "b"], **(options or {"hidden": 8}))
-    return hf.check(model, x, lambda net: two_losses(net(x)))
+    return hf.check(model, x, lambda net: two_losses(call(net, x)))
 
 
 class Net(nn.Module):
@@ -50,17 +51,17 @@ def test_every_kind_of_hypernetwork_passes(name):
     assert checked(mlp(), torch.randn(6, 5), **ARCHITECTURES[name]).error < 1e-3
 
 
-def test_a_parameter_kept_in_a_list_is_named():
-    class Listed(Net):
+def test_a_parameter_kept_in_another_object_is_named():
+    class Kept(Net):
         def __init__(self):
             super().__init__()
-            self.kept = [self.a.weight]
+            self.kept = SimpleNamespace(weight=self.a.weight)
 
         def first(self, x: Tensor) -> Tensor:
-            return F.linear(x, self.kept[0], self.a.bias)
+            return F.linear(x, self.kept.weight, self.a.bias)
 
     with pytest.raises(TargetError, match=r"generated weights[\s\S]*a\.weight"):
-        checked(Listed(), torch.randn(6, 5))
+        checked(Kept(), torch.randn(6, 5))
 
 
 def test_a_layer_kept_in_a_function_is_found():
@@ -232,4 +233,4 @@ def test_modules_pass_on_a_gpu(name):
     module, x = CASES[name]()
     model = hf.wrap(module, ["a", "b"], hidden=8).cuda()
     x = tuple(t.cuda() for t in x) if isinstance(x, tuple) else x.cuda()
-    assert hf.check(model, x, lambda net: two_losses(net(x))).error < 1e-2
+    assert hf.check(model, x, lambda net: two_losses(call(net, x))).error < 1e-2

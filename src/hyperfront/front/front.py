@@ -53,6 +53,12 @@ class Front:
         best = ", ".join(f"{name} from {column.min().item():.4g}" for name, column in self.columns().items())
         return f"Front at {len(self)} rays: {best}"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a picture, the quality, and some of the points."""
+        from hyperfront.front import notebook  # needs matplotlib
+
+        return notebook.html(self)
+
     # ---- quality ---------------------------------------------------------------------------------------------
 
     def hypervolume(self, reference: Sequence[float] | None = None) -> float:
@@ -126,7 +132,10 @@ class Front:
     # ---- pictures and files ----------------------------------------------------------------------------------
 
     def plot(self, path: str | Path | None = None, *, kind: str = "auto") -> Any:
-        """The front as a matplotlib figure, or written to ``path`` (.png, .svg, .pdf, or .html to explore)."""
+        """The front as a matplotlib figure, or written to ``path`` (.png, .svg, .pdf, or .html to explore).
+
+        The figure shows itself as the value of a notebook's cell, with and without ``%matplotlib``.
+        """
         from hyperfront import plots  # only those who draw need matplotlib and plotly
 
         if path is not None and Path(path).suffix.lower() == ".html":

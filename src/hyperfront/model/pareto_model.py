@@ -6,15 +6,15 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from hyperfront.errors import HyperfrontError
 from hyperfront.model.hypernets import Hypernet
-from hyperfront.model.roles import Role
 from hyperfront.model.substitution import called
+from hyperfront.model.summary import counts, title
 from hyperfront.model.target import Target
 from hyperfront.preferences import interpolation, validate
 from hyperfront.storage import checkpoint
@@ -112,20 +112,13 @@ class ParetoModel(nn.Module):
 
     def summary(self) -> str:
         """What is generated, what is trained directly, and how large it all is."""
-        counts = {role: [spec.size for spec in self.target.tensors if spec.role == role] for role in get_args(Role)}
-        own = sum(p.numel() for p in self.hypernet.parameters())
-        trained, whole = own + sum(counts["trained"]), sum(map(sum, counts.values())) - sum(counts["buffer"])
-        each = own / self.target.n
-        rows = [
-            ("generated", self.target.n, self.target.assembly.describe()),
-            ("trained", sum(counts["trained"]), "weights directly, shared by all rays"),
-            ("frozen", sum(counts["frozen"]), "weights"),
-            ("hypernetwork", own, f"parameters, {each:,.{1 if each >= 1 else 3}f} for each number generated"),
-            ("in all", trained, f"parameters to train, {trained / whole:,.2f} times the target's"),
-            ("BatchNorm", len(self.target.norms), f"layer(s), statistics: {self.target.batchnorm}"),
-        ]
-        title = f"{type(self.target.skeleton).__name__} as a function of rays over {', '.join(self.objectives)}"
-        return "\n".join([title, *(f"  {what:<13}{count:>12,} {text}" for what, count, text in rows if count)])
+        return "\n".join([title(self), *(f"  {what:<13}{count:>12,} {text}" for what, count, text in counts(self))])
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the summary, and the tensors."""
+        from hyperfront.model import notebook
+
+        return notebook.html(self)
 
     # ---- files -----------------------------------------------------------------------------------------------
 

@@ -1,8 +1,9 @@
 """Training: the step (Algorithm 1), the loop, callbacks, exact resume."""
 
-from hyperfront.training.callbacks import Callback, JsonLines, Progress, TensorBoard
+from hyperfront.training.callbacks import Callback, JsonLines, TensorBoard
 from hyperfront.training.check import Checked, check
 from hyperfront.training.fitting import fit
+from hyperfront.training.progress import Progress
 from hyperfront.training.step import Step, StepResult, backward
 
 __all__ = [

@@ -19,17 +19,17 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from hyperfront.errors import TargetError
+from hyperfront.errors import LossError, TargetError
 from hyperfront.model import ParetoModel
 from hyperfront.model.hypernets import OwnHypernet
 from hyperfront.model.substitution import called
 from hyperfront.model.target import Target
-from hyperfront.solvers import Solver
+from hyperfront.solvers import Solver, Status
 from hyperfront.solvers.base import named_where_finite, rescale
 from hyperfront.storage import nests
 from hyperfront.storage.batches import Batch, to_device
 from hyperfront.training.plain import Plain
-from hyperfront.training.step import backward
+from hyperfront.training.step import OwnLosses, Step
 from hyperfront.training.untouched import random_state, untouched
 
 Losses = Callable[[Any], Tensor | Sequence[Tensor]]
@@ -72,7 +72,7 @@ def check(model: ParetoModel, batch: Batch, losses: Losses, *, rays: Tensor | Se
     ()
     """
     chosen = model.check(_two_rays(model.m) if rays is None else rays)[:2]
-    with torch.no_grad():
+    with torch.no_grad(), torch.autocast(model.device.type, enabled=False):
         theta = model.hypernet(chosen)
     batch = to_device(batch, model.device)
     with untouched(model) as restore:
@@ -115,7 +115,14 @@ class _Comparison:
         model._modules = {**self.model._modules, "hypernet": OwnHypernet(given, model.m, theta.shape[1])}
         model.record = {}
         model.train()
-        result = backward(model, rays, self.losses, solver=_Balanced())
+        own: Any = OwnLosses(model, self.losses)
+        step, kind = Step(model, own, _Balanced()), model.device.type
+        if torch.is_autocast_enabled(kind):
+            step.dtype = torch.get_autocast_dtype(kind)
+        with torch.autocast(kind, enabled=False):
+            result = step(rays, ())
+        if (result.status == Status.INVALID).any():
+            raise LossError("the losses, or their gradients, are not finite", got=result.losses.tolist())
         assert given.theta.grad is not None
         return [Gradient(*each) for each in zip(result.losses, result.weights, len(rays) * given.theta.grad)]
 
@@ -206,6 +213,8 @@ class _Given(nn.Module):
 
 class _Balanced(Solver):
     """Weights with which every objective counts, be it large or small."""
+
+    joint = False
 
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
         size = losses.abs()

@@ -30,7 +30,7 @@ from hyperfront.problem import Problem
 from hyperfront.solvers import EPO, Solver
 from hyperfront.storage import locks
 from hyperfront.storage.provenance import environment
-from hyperfront.training.callbacks import Callback, JsonLines, Progress, tell
+from hyperfront.training.callbacks import Callback, JsonLines, tell
 from hyperfront.training.checkpoints import Checkpoints
 from hyperfront.training.deterministic import only_deterministic
 from hyperfront.training.engines import Engine, make_engine
@@ -38,6 +38,7 @@ from hyperfront.training.epochs import Epochs
 from hyperfront.training.job import Job
 from hyperfront.training.loop import run_epochs
 from hyperfront.training.precision import Precision, products, refuse_autocast
+from hyperfront.training.progress import Progress
 from hyperfront.training.ranks import refuse_several
 from hyperfront.training.runs import Run, RunFolder
 from hyperfront.training.settings import Settings

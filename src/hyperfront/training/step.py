@@ -85,7 +85,7 @@ def backward(
 
     model = model.module if isinstance(model, DistributedDataParallel) else model
     rays, kind = model.check(rays), model.device.type  # not aligned: the solver sees the losses of this batch
-    own: Any = _OwnLosses(model, losses)
+    own: Any = OwnLosses(model, losses)
     step = Step(model, own, check_solver(solver))
     step.ranks = ranks.world_size()
     if step.ranks > 1:
@@ -102,7 +102,7 @@ def backward(
 
 
 @dataclass(frozen=True)
-class _OwnLosses:
+class OwnLosses:
     """A user's function of the network, with all that a step asks of a problem."""
 
     model: ParetoModel

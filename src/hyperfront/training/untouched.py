@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,18 +23,22 @@ def untouched(model: ParetoModel) -> Iterator[Callable[[], bool]]:
     gradients = [(p, p.grad) for p in model.parameters()]
     statistics, device = target.statistics, model.device
     if target.norms and target.batchnorm == "grid" and not len(statistics):
-        own: list[Any] = [part for layer in target.norms.values() for part in (layer.running_mean, layer.running_var)]
+        names = [f"{name}.{part}" for name in target.norms for part in ("running_mean", "running_var")]
+        shared = target.shared()
+        own = [shared[name.removeprefix(".")] for name in names]
         count = len(target.knots or []) or len(das_dennis(model.m, target.grid(model.m)))
         target.statistics = torch.cat([part.to(statistics) for part in own]).repeat(count, 1)
-    buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    stores = [layer._buffers for layer in model.modules()]
+    buffers = [(store, key, b, b.clone()) for store in stores for key, b in store.items() if b is not None]
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         random = random_state(device)
 
         def restore() -> bool:
-            pairs = [(buffer, buffers[name]) for name, buffer in model.named_buffers()]
-            changed = any(not torch.equal(buffer, before) for buffer, before in pairs)
-            for buffer, before in pairs:
-                buffer.copy_(before)
+            changed = any(
+                store[key] is not buffer or not torch.equal(buffer, kept) for store, key, buffer, kept in buffers
+            )
+            for store, key, buffer, kept in buffers:
+                store[key] = buffer.copy_(kept)  # the module may have assigned another one
             torch.set_rng_state(random[0])
             for state in random[1:]:
                 torch.cuda.set_rng_state(state, device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -27,6 +28,8 @@ from hyperfront.errors import HyperfrontError
 LOCAL = ("localhost", "127.0.0.1", "[::1]")
 TRIES = 20
 """Ports that are tried, from the one asked for on."""
+GRACE = 10
+"""Seconds that answers under way may take when the server stops."""
 
 
 def application(session: Session, document: Callable[[], dict[str, Any]], *, anywhere: bool = False) -> FastAPI:
@@ -89,7 +92,8 @@ class Server:
     def __init__(self, app: FastAPI, *, host: str = "127.0.0.1", port: int = 0):
         self.socket = listen(host, port, tries=TRIES)
         self.url = address(host, self.socket) + "/"
-        self.server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off", **OPTIONS))
+        limits: dict[str, Any] = {"lifespan": "off", "timeout_graceful_shutdown": GRACE}
+        self.server = uvicorn.Server(uvicorn.Config(app, log_level="warning", **limits, **OPTIONS))
         self.thread: threading.Thread | None = None
 
     def run(self) -> None:
@@ -97,11 +101,15 @@ class Server:
         self.server.run(sockets=[self.socket])
 
     def start(self) -> None:
+        """Serve beside, until :meth:`close` or the end of the interpreter, which waits for answers under way."""
         self.thread = threading.Thread(target=self.run, name="hyperfront-explore", daemon=True)
         self.thread.start()
+        atexit.register(self.close)
 
     def close(self) -> None:
+        """Stop, and free the port."""
+        atexit.unregister(self.close)
         self.server.should_exit = True
         if self.thread:
-            self.thread.join(timeout=10)
+            self.thread.join(timeout=GRACE + 5)
         self.socket.close()

@@ -3,14 +3,20 @@
 Questions may be asked at the same time, and a module has only one set of weights at a time. So there are two copies of
 the model, each behind a lock: one answers a drag (predictions for a few inputs, milliseconds), the other measures
 losses on the whole split (up to seconds).
+
+A thread that is inside PyTorch while the interpreter shuts down aborts the process: Python ends such a thread where it
+asks for the interpreter's lock, and C++ does not allow that there. So the thread that measures beside is stopped, and
+waited for, before the interpreter ends.
 """
 
 from __future__ import annotations
 
+import atexit
 import copy
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -20,13 +26,14 @@ from torch import Tensor
 from hyperfront.apps.explorer import dense
 from hyperfront.apps.explorer.download import plain_model
 from hyperfront.apps.explorer.samples import make_samples
+from hyperfront.apps.explorer.stopping import Stoppable, Stopped
 from hyperfront.apps.shared.cache import WeightCache
 from hyperfront.apps.shared.choice import Choice
 from hyperfront.errors import CheckpointError
 from hyperfront.front import Front, evaluate
 from hyperfront.model import ParetoModel
 from hyperfront.preferences import das_dennis
-from hyperfront.problem import Problem
+from hyperfront.problem import Problem, Split
 from hyperfront.storage.batches import Batch, to_device
 from hyperfront.storage.nests import map_tensors
 from hyperfront.training.runs import RunFolder
@@ -77,9 +84,12 @@ class Session:
 
     def measure(self, rays: Tensor | Sequence) -> Front:
         """Losses and scores at the rays, on the whole split."""
+        return self._measure(rays, self.split)
+
+    def _measure(self, rays: Tensor | Sequence, split: Split) -> Front:
         with self._measuring:
             start = time.perf_counter()
-            front = evaluate(self._judge, self.split, rays)
+            front = evaluate(self._judge, split, rays)
             self.seconds = (time.perf_counter() - start) / len(front)
             return front
 
@@ -97,15 +107,15 @@ class Session:
         """Measure the rays that are missing, one by one, until all are there or :meth:`stop` is called."""
         with self._refining:  # a second call waits for the first, and then finds nothing missing
             last, rays = time.monotonic(), dense.missing(self.front)
-            for done, ray in enumerate(rays):
-                if self._stopped.is_set():
-                    break
-                self.front = dense.joined(self.front, self.measure(ray))
-                progress(done + 1, len(rays))
-                if time.monotonic() - last > 10:
-                    self._store()
-                    last = time.monotonic()
-                time.sleep(1e-3)  # whoever waits to measure comes first
+            split = replace(self.split, source=Stoppable(self.split.source, self._stopped))
+            with suppress(Stopped):
+                for done, ray in enumerate(rays):
+                    self.front = dense.joined(self.front, self._measure(ray, split))
+                    progress(done + 1, len(rays))
+                    if time.monotonic() - last > 10:
+                        self._store()
+                        last = time.monotonic()
+                    time.sleep(1e-3)  # whoever waits to measure comes first
             if len(rays):
                 self._store()
 
@@ -114,14 +124,23 @@ class Session:
         self._stopped.clear()
         self._beside = threading.Thread(target=self.refine, name="hyperfront-refine", daemon=True)
         self._beside.start()
+        atexit.register(self._end)
 
     def stop(self) -> None:
-        """End :meth:`refine` after the ray it is at; what was measured is kept, even if that ray takes long."""
+        """End :meth:`refine` after the batch it is at; what was measured is kept, even if that batch takes long."""
         self._stopped.set()
         if self._beside:
             self._beside.join(timeout=3)
             if self._beside.is_alive():
                 self._store()
+            else:
+                atexit.unregister(self._end)
+
+    def _end(self) -> None:
+        """Before the interpreter ends: :meth:`stop`, and wait as long as it takes."""
+        self.stop()
+        if self._beside:
+            self._beside.join()
 
     def _store(self) -> None:
         if self.folder and self._checkpoint:
