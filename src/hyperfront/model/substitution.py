@@ -83,6 +83,7 @@ class Places:
                     self.entries.append((store, key, first[tensor], "parameter"))
                     self.own.append(tensor)
         self.buffers = _Opaque(entry[:3] for entry in self.entries if entry[3] == "buffer")
+        self.recurrent = _Opaque(layer for layer in module.modules() if isinstance(layer, nn.RNNBase))
         self.absent = _Opaque(map(Absent.like, self.own))
         self.values: dict[str, Tensor] | None = None
         """What fills the places now; None between calls."""
@@ -102,6 +103,8 @@ class Places:
         without = self.own if torch.compiler.is_compiling() else self.absent
         for (store, key, _, _), tensor in zip(self.entries, without):
             store[key] = tensor
+        for layer in self.recurrent:  # its own list would keep the graph of its weights alive; it makes a new one
+            layer._flat_weights, layer._flat_weight_refs = [], [_gone] * len(layer._flat_weights_names)
         self.values = None
 
     @contextmanager
@@ -180,6 +183,10 @@ def called(network: Callable[..., Any], x: Batch) -> Any:
     """The network's output on a batch, of which a tuple holds positional and a dict keyword arguments."""
     args, kwargs = arguments(x)
     return network(*args, **kwargs)
+
+
+def _gone() -> None:
+    """What a weak reference to a tensor that is no more returns."""
 
 
 def references(layer: nn.Module) -> Iterator[tuple[Any, Any, Tensor]]:

@@ -18,6 +18,7 @@ import copy
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -146,9 +147,9 @@ class Target(nn.Module):
         with self.places.restored():
             return self.assembly.start(self.skeleton)
 
-    def unpack(self, theta: Tensor) -> dict[str, Tensor]:
-        """The tensors of the module at ``theta [n]``, by name, apart from BatchNorm statistics."""
-        shared = self.shared()
+    def unpack(self, theta: Tensor, shared: dict[str, Tensor] | None = None) -> dict[str, Tensor]:
+        """The tensors of the module at ``theta [n]`` and the ``shared`` ones, by name, without BatchNorm statistics."""
+        shared = self.shared() if shared is None else shared
         parts = [part.view(spec.shape) for spec, part in zip(self.assembly.parts, theta.split(self.sizes))]
         dtypes = {spec.name: getattr(torch, spec.dtype) for spec in self.tensors}
         made = self.assembly.assemble(parts, shared)
@@ -175,9 +176,11 @@ class Target(nn.Module):
         """The module with the weights ``theta [n]`` and the BatchNorm ``statistics [width]``, if it needs some."""
         return Network(self, self.assembled(theta, theta.new_zeros(0) if statistics is None else statistics))
 
-    def assembled(self, theta: Tensor, statistics: Tensor) -> dict[str, Tensor]:
+    def assembled(
+        self, theta: Tensor, statistics: Tensor, shared: dict[str, Tensor] | None = None
+    ) -> dict[str, Tensor]:
         """All tensors that the module needs, by name."""
-        values = self.unpack(theta)
+        values = self.unpack(theta, shared)
         return values | self._unpack_statistics(statistics) if statistics.numel() else values
 
     # ---- several rays ----------------------------------------------------------------------------------------
@@ -192,8 +195,8 @@ class Target(nn.Module):
         """
         statistics, running = self.statistics_for(rays, theta), self.batchnorm == "shared" and self.training
 
-        def one(theta: Tensor, statistics: Tensor, batch: Batch, together: bool = True) -> Any:
-            return function(Network(self, self.assembled(theta, statistics), together=together), batch)
+        def one(theta: Tensor, statistics: Tensor, batch: Batch, shared: dict[str, Tensor] | None = None) -> Any:
+            return function(Network(self, self.assembled(theta, statistics, shared), together=shared is None), batch)
 
         if self.stacking.wants_vmap(theta, running):
             with self.stacking.attempt(theta.device, "forward"):
@@ -202,7 +205,9 @@ class Target(nn.Module):
         parts = (map_tensors(lambda t: t[r], batch) if split else batch for r in range(len(theta)))  # noqa: B023
         rows = [theta.squeeze(0)] if len(theta) == 1 else theta  # one ray: a view, whose gradient is not copied
         if self.stacking.wants_streams(theta, running):
-            return stack(side_by_side(one, zip(rows, statistics, parts)))
+            # gradients of what the rays share meet in these views, on this stream
+            shared = {name: tensor.view_as(tensor) for name, tensor in self.shared().items()}
+            return stack(side_by_side(partial(one, shared=shared), zip(rows, statistics, parts)))
         results = []
         for row, statistic, part in zip(rows, statistics, parts):
             results.append(function(Network(self, self.assembled(row, statistic)), part))
