@@ -48,8 +48,8 @@ class Case:
     losses: Losses = two_losses
     needs: Sequence[str] = ()
     """Packages that must be installed."""
-    refused: Mapping[str, str] = field(default_factory=dict)
-    """Words of the refusal that is expected, by the name of a feature, or under ``"*"`` for all of them."""
+    refused: Mapping[str, str | None] = field(default_factory=dict)
+    """Words of the error that is expected, by the name of a feature, or under ``"*"`` for all others; None for none."""
     exempt: Mapping[str, str] = field(default_factory=dict)
     """Features that do not apply, by name, with the reason."""
     random: bool = False
