@@ -13,7 +13,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +61,7 @@ def started(*words: str, **environment: str) -> Iterator[tuple[Client, subproces
         stderr=subprocess.PIPE,
         text=True,
         env=os.environ | {"OMP_NUM_THREADS": "1"} | environment,
+        start_new_session=True,  # a process group, so that no worker stays and holds stderr open
     )
     log: list[str] = []
     reader = threading.Thread(target=lambda: log.extend(process.stderr))
@@ -79,7 +80,9 @@ def started(*words: str, **environment: str) -> Iterator[tuple[Client, subproces
         process.send_signal(signal.SIGTERM)
         process.wait(120)
     finally:
-        process.kill()
+        with suppress(ProcessLookupError):  # it ended by itself, and its workers too
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
         reader.join()
         process.stderr.close()
 
@@ -164,9 +167,9 @@ def test_a_port_that_is_taken_is_said_before_an_address_is(run, monkeypatch, cap
     [
         (["nowhere"], "no checkpoint"),
         (["{run}"], "no code"),
-        (["{run}", "--target", "tests.test_serve_process:net"], "nothing says what the module takes"),
-        (["{run}", "--target", "tests.test_serve_process:net", "--input", "x:FP33:3,4"], "an input is not understood"),
-        (["{run}", "--target", "tests.test_serve_process:net", "--input", "x:FP32:5"], "does not take the inputs"),
+        (["{run}", "--target", "tests.test_serve_process:net"], "the inputs of the module are unknown"),
+        (["{run}", "--target", "tests.test_serve_process:net", "--input", "x:FP33:3,4"], "an input has the wrong form"),
+        (["{run}", "--target", "tests.test_serve_process:net", "--input", "x:FP32:5"], "module fails for inputs"),
         (["{run}", "--target", "tests.test_serve_process:net", "--input", "ray:FP32:3,4"], "the name of the ray"),
         (["{run}", "--max-rows", "0"], "not positive"),
     ],

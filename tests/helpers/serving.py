@@ -15,7 +15,7 @@ import torch
 import uvicorn
 
 import hyperfront as hf
-from hyperfront.apps.serve.app import Server, create_app
+from hyperfront.apps.serve.app import ServerState, create_app
 from hyperfront.apps.serve.options import ServiceOptions
 from hyperfront.apps.serve.service import Service, serve_model
 from hyperfront.apps.serve.tensors import TensorMetadata
@@ -57,7 +57,7 @@ def serving(service: Service, settings: ServiceOptions = ServiceOptions()) -> It
 class Client:
     """Requests as they are, without a library that would correct them."""
 
-    def __init__(self, port: int, server: Server | None = None):
+    def __init__(self, port: int, server: ServerState | None = None):
         self.port, self.address, self.server = port, f"127.0.0.1:{port}", server
 
     def raw(self, message: bytes, wait: float = 5) -> bytes:

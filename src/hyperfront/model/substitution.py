@@ -84,6 +84,7 @@ class Places:
                     self.entries.append((store, key, first[tensor], "parameter"))
                     self.own.append(tensor)
         self.buffers = _Opaque(entry[:3] for entry in self.entries if entry[3] == "buffer")
+        self.recurrent = _Opaque(layer for layer in module.modules() if isinstance(layer, nn.RNNBase))
         self.absent = _Opaque(map(Absent.like, self.own))
         self.values: dict[str, Tensor] | None = None
         """What fills the places now; None between calls."""
@@ -103,6 +104,8 @@ class Places:
         without = self.own if torch.compiler.is_compiling() else self.absent
         for (store, key, _, _), tensor in zip(self.entries, without):
             store[key] = tensor
+        for layer in self.recurrent:  # its own list would keep the graph of its weights alive; it makes a new one
+            layer._flat_weights, layer._flat_weight_refs = [], [_gone] * len(layer._flat_weights_names)
         self.values = None
 
     @contextmanager
@@ -146,8 +149,18 @@ class Network:
     def __init__(self, target: Target, values: dict[str, Tensor], *, together: bool = False):
         self.target, self.values, self.together = target, values, together
 
+    def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
+        """The tensors in the place of the module's parameters, by name: for losses that need the weights."""
+        return ((spec.name, self.values[spec.name]) for spec in self.target.tensors if spec.role != "buffer")
+
+    def parameters(self) -> Iterator[Tensor]:
+        """The same without names."""
+        return (tensor for _, tensor in self.named_parameters())
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         target, places, before = self.target, self.target.places, self.target.places.values
+        if target.skeleton.training != target.training:  # some loops set the flag without a call of train()
+            target.train(target.training)
         if before is not self.values:
             places.fill(self.values)
         try:
@@ -182,10 +195,14 @@ class Network:
         self.target.assign(assigned)
 
 
-def called(network: Network, x: Batch) -> Any:
+def called(network: Callable[..., Any], x: Batch) -> Any:
     """The network's output on a batch, of which a tuple holds positional and a dict keyword arguments."""
     args, kwargs = arguments(x)
     return network(*args, **kwargs)
+
+
+def _gone() -> None:
+    """What a weak reference to a tensor that is no more returns."""
 
 
 def references(layer: nn.Module) -> Iterator[tuple[Any, Any, Tensor]]:

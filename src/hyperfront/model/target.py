@@ -17,6 +17,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -139,10 +140,17 @@ class Target(nn.Module):
         self.places.convert(lambda tensor: tensor.to(fn(tensor.new_empty(0)).dtype))
         return self
 
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        """Leave out an empty table: empty tensors look like shared ones to safetensors' writers, which drop all but
+        one of them."""
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        if not self.statistics.numel():
+            del destination[prefix + "statistics"]
+
     def _load_from_state_dict(self, state_dict: Any, prefix: Any, *args: Any, **kwargs: Any) -> None:
         """Statistics are empty before the first calibration, so a stored table may have more rows than ours."""
-        stored = state_dict.get(prefix + "statistics")
-        if stored is not None and stored.ndim == 2 and stored.shape[1] == self.statistics.shape[1]:
+        stored = state_dict.setdefault(prefix + "statistics", self.statistics[:0])
+        if stored.ndim == 2 and stored.shape[1] == self.statistics.shape[1]:
             self.statistics = self.statistics.new_zeros(stored.shape)
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 
@@ -153,9 +161,9 @@ class Target(nn.Module):
         with self.places.restored():
             return self.assembly.start(self.skeleton)
 
-    def unpack(self, theta: Tensor) -> dict[str, Tensor]:
-        """The tensors of the module at ``theta [n]``, by name, apart from BatchNorm statistics."""
-        shared = self.shared()
+    def unpack(self, theta: Tensor, shared: dict[str, Tensor] | None = None) -> dict[str, Tensor]:
+        """The tensors of the module at ``theta [n]`` and the ``shared`` ones, by name, without BatchNorm statistics."""
+        shared = self.shared() if shared is None else shared
         parts = [part.view(spec.shape) for spec, part in zip(self.assembly.parts, theta.split(self.sizes))]
         dtypes = {spec.name: getattr(torch, spec.dtype) for spec in self.tensors}
         made = self.assembly.assemble(parts, shared)
@@ -182,9 +190,11 @@ class Target(nn.Module):
         """The module with the weights ``theta [n]`` and the BatchNorm ``statistics [width]``, if it needs some."""
         return Network(self, self.assembled(theta, theta.new_zeros(0) if statistics is None else statistics))
 
-    def assembled(self, theta: Tensor, statistics: Tensor) -> dict[str, Tensor]:
+    def assembled(
+        self, theta: Tensor, statistics: Tensor, shared: dict[str, Tensor] | None = None
+    ) -> dict[str, Tensor]:
         """All tensors that the module needs, by name."""
-        values = self.unpack(theta)
+        values = self.unpack(theta, shared)
         return values | self._unpack_statistics(statistics) if statistics.numel() else values
 
     # ---- several rays ----------------------------------------------------------------------------------------
@@ -199,8 +209,8 @@ class Target(nn.Module):
         """
         statistics, running = self.statistics_for(rays, theta), self.batchnorm == "shared" and self.training
 
-        def alone(theta: Tensor, statistics: Tensor, batch: Batch) -> Any:
-            return function(Network(self, self.assembled(theta, statistics), together=True), batch)
+        def alone(theta: Tensor, statistics: Tensor, batch: Batch, shared: dict[str, Tensor]) -> Any:
+            return function(Network(self, self.assembled(theta, statistics, shared)), batch)
 
         if self.stacking.wants_vmap(theta, running):
             crossing = Crossing(batch)
@@ -216,7 +226,9 @@ class Target(nn.Module):
         parts = (map_tensors(lambda t: t[r], batch) if split else batch for r in range(len(theta)))  # noqa: B023
         rows = [theta.squeeze(0)] if len(theta) == 1 else theta  # one ray: a view, whose gradient is not copied
         if self.stacking.wants_streams(theta, running):
-            return stack(side_by_side(alone, zip(rows, statistics, parts)))
+            # gradients of what the rays share meet in these views, on this stream
+            shared = {name: tensor.view_as(tensor) for name, tensor in self.shared().items()}
+            return stack(side_by_side(partial(alone, shared=shared), zip(rows, statistics, parts)))
         results = []
         for row, statistic, part in zip(rows, statistics, parts):
             results.append(function(Network(self, self.assembled(row, statistic)), part))

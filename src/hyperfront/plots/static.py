@@ -39,16 +39,16 @@ STYLE = {
     "grid.linewidth": 0.6,
     "legend.frameon": False,
     "figure.facecolor": PAPER,
-    "pdf.fonttype": 42,  # text stays text, as journals want it
+    "pdf.fonttype": 42,  # text stays text, as journals require
     "text.parse_math": False,  # a dollar sign in a name is a dollar sign
     "svg.hashsalt": "hyperfront",  # the same figure is the same file
 }
 
 
 def front(front: FrontLike, *, kind: str = "auto") -> Figure:
-    """The front as a ``2d``, ``3d``, ``ternary`` or ``parallel`` plot; ``auto`` chooses by the number of objectives.
+    """Draw the front as a ``2d``, ``3d``, ``ternary`` or ``parallel`` plot; ``auto`` chooses by the objectives.
 
-    Points are coloured by the first entry of their ray; ``ternary`` colours the rays by losses and uniformity instead.
+    Points are colored by the first entry of their ray; ``ternary`` colors the rays by losses and uniformity instead.
     """
     kind = plots.kind_for(front, kind)
     with rc_context(STYLE):
@@ -65,12 +65,13 @@ def evolution(
     truth: Tensor | None = None,
     reference: Sequence[float] | None = None,
 ) -> Figure:
-    """Training seen from the front: up to eight fronts (for two objectives), hypervolume and uniformity over epochs.
+    """Draw the front during training: up to eight fronts (for two objectives), hypervolume and uniformity over epochs.
 
     ``records`` hold ``epoch``, ``losses [R, m]``, ``hypervolume`` and ``uniformity``; ``truth [K, m]``. The points of
     a front are joined in the order of their rays.
     """
-    shown, epochs, plane = plots.spread(records, 8), [record["epoch"] for record in records], len(objectives) == 2
+    shown, epochs = plots.evenly_spaced(records, 8), [record["epoch"] for record in records]
+    plane = len(objectives) == 2
     with rc_context(STYLE):
         figure = Picture(figsize=(9, 4.8 if plane else 3.6), layout="constrained")
         grid = figure.add_gridspec(2, 2, width_ratios=(1.5, 1)) if plane else figure.add_gridspec(1, 2)
@@ -178,7 +179,7 @@ def _ternary(front: FrontLike) -> Figure:
             for start, end in zip(ends, others):
                 axes.plot(*np.stack([start, end]).T, color=PALE, linewidth=0.6)
         axes.plot(*corners[[0, 1, 2, 0]].T, color=MUTED, linewidth=1)
-        low, high = plots.colour_range(column)
+        low, high = plots.color_range(column)
         dots = axes.scatter(*where.T, c=column.values, cmap=COLOURS, vmin=low, vmax=high, s=36, zorder=3)
         for corner, name, side in zip(corners, front.objectives, ("bottom", "top", "top")):
             shift = (0, 6 if side == "bottom" else -6)
@@ -229,7 +230,7 @@ def _fronts_over_epochs(
 
 def _points(axes: Any, front: FrontLike, *, size: float) -> None:
     losses, best = plots.array(front.losses), plots.best_of(plots.array(front.losses))
-    known = np.isfinite(losses).all(axis=1)  # Axes3D drops the other points, but not their colours
+    known = np.isfinite(losses).all(axis=1)  # Axes3D drops the other points, but not their colors
     losses, edges = losses[known], _ray_colours(front).to_rgba(plots.array(front.rays)[known, 0])
     faces = np.where(best[known, None], edges, 1.0)
     options = {"depthshade": False} if losses.shape[1] == 3 else {"zorder": 4}
@@ -259,4 +260,4 @@ def _reference(axes: Axes, reference: Sequence[float] | None, upper: np.ndarray)
 
 
 def _ray_colours(front: FrontLike) -> ScalarMappable:
-    return ScalarMappable(Normalize(*plots.colour_range(plots.ray_column(front))), COLOURS)
+    return ScalarMappable(Normalize(*plots.color_range(plots.ray_column(front))), COLOURS)

@@ -22,7 +22,7 @@ Batch = Any
 
 
 def rows(batch: Batch) -> int:
-    """The number of rows, which all tensors with a dimension share."""
+    """The number of rows; all tensors with a dimension must have the same."""
     found = things(batch, is_packed)
     counts = {len(thing) for thing in found if isinstance(thing, Tensor) and thing.ndim}
     if len(counts) != 1 or any(map(moves_itself, found)):
@@ -37,7 +37,7 @@ def rows(batch: Batch) -> int:
 
 
 def split(batch: Batch, parts: int) -> Batch:
-    """``[B, ...]`` as ``[parts, B / parts, ...]``, one part for each ray.
+    """Reshape ``[B, ...]`` to ``[parts, B / parts, ...]``, with one part for each ray.
 
     >>> split(torch.arange(4), 2)
     tensor([[0, 1],
@@ -80,17 +80,17 @@ def refuse_uncut(batch: Batch, what: str) -> None:
 
 
 def row_range(batch: Batch, start: int, stop: int) -> Batch:
-    """Rows ``start`` to ``stop``."""
+    """Take rows ``start`` to ``stop``."""
     return map_tensors(lambda tensor: tensor[start:stop] if tensor.ndim else tensor, batch)
 
 
 def take(batch: Batch, index: Tensor) -> Batch:
-    """The rows named by ``index``, which may be on another device."""
+    """Take the rows of ``index``, which may be on another device."""
     return map_tensors(lambda tensor: tensor.index_select(0, index.to(tensor.device)) if tensor.ndim else tensor, batch)
 
 
 def to_device(batch: Batch, device: torch.device) -> Batch:
-    """The batch there. Nothing waits for copies to a GPU; what comes back from one is complete when it is read."""
+    """Copy the batch to a device. Copies to a GPU are not waited for; copies from a GPU are complete on return."""
     at_once = torch.device(device).type == "cuda"
 
     def move(leaf: Any) -> Any:
@@ -109,7 +109,7 @@ def named_outputs(output: Any) -> list[tuple[str, Tensor]]:
 
 
 def argument_names(module: nn.Module, count: int) -> list[str]:
-    """What the module calls the first ``count`` of its positional arguments.
+    """The names of the first ``count`` positional arguments of the module.
 
     >>> argument_names(nn.Linear(1, 1), 1)
     ['input']
@@ -120,8 +120,7 @@ def argument_names(module: nn.Module, count: int) -> list[str]:
 
 
 def arguments(x: Batch) -> tuple[tuple, dict]:
-    """How a module is called on ``x``: a tuple holds positional arguments, a mapping keyword arguments, else it is one
-    argument.
+    """Arguments to call a module on ``x``: a tuple is positional, a mapping is keywords, anything else is one argument.
 
     >>> arguments((1, 2)), arguments({"ids": 3}), arguments(4)
     (((1, 2), {}), ((), {'ids': 3}), ((4,), {}))

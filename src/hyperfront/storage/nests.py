@@ -1,6 +1,6 @@
-"""Nests: tuples, lists, dicts and other containers, of any depth, with tensors and other things in them.
+"""Nests: tuples, lists, dicts and other containers of any depth that hold tensors and other leaves.
 
-optree walks them; :mod:`hyperfront.storage.containers` opens what optree does not know.
+optree walks them; :mod:`hyperfront.storage.containers` opens the containers that optree does not know.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from torch import Tensor
 from hyperfront.storage.containers import opened
 
 NAMESPACE = "hyperfront"
-"""Our own, in which dicts keep their order: optree sorts their keys elsewhere. Set for good, since other threads walk
-nests too."""
+"""Our namespace of optree, in which dicts keep their order; in others optree sorts keys. The setting is never undone,
+since other threads walk nests too."""
 _ORDER = optree.dict_insertion_ordered(True, namespace=NAMESPACE)
 _ORDER.__enter__()
 
@@ -23,7 +23,7 @@ _ORDER.__enter__()
 def map_leaves(
     function: Callable[..., Any], nest: Any, *others: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> Any:
-    """``function`` applied to everything in the nest that is no container, and to the same places of ``others``.
+    """Apply ``function`` to every leaf of the nest, and to the same places of ``others``. A leaf is no container.
 
     None is a leaf. Containers keep their types.
     """
@@ -38,7 +38,7 @@ def map_leaves(
 
 
 def map_tensors(function: Callable[..., Any], nest: Any, *others: Any) -> Any:
-    """``function`` applied to every tensor (and to those in the same place of ``others``); the rest stays as it is.
+    """Apply ``function`` to every tensor (and to the same places of ``others``); other leaves are unchanged.
 
     >>> map_tensors(len, {"x": torch.zeros(3, 2), "name": "a"})
     {'x': 3, 'name': 'a'}
@@ -62,7 +62,7 @@ def things(nest: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]
 
 
 def named(nest: Any, name: str) -> list[tuple[str, Tensor]]:
-    """The tensors of a nest, in order, with names made of where they are.
+    """The tensors of a nest, in order, named by the keys and positions that lead to them.
 
     >>> [name for name, _ in named((torch.zeros(1), {"mask": torch.zeros(1)}), "x")]
     ['x_0', 'x_1_mask']

@@ -3,8 +3,8 @@
 A ray's entries differ by a factor of 24 at most among 25 even rays of two objectives, so rays can compensate no more
 than that. Measured with two losses ``1 - exp(-|x -+ c|^2)``, one of them scaled: at a ratio of 100 EPO, Tchebycheff,
 smooth Tchebycheff, LS and HVMax keep 6 to 17 % of the hypervolume that they reach at 1, and at 1,000 all even rays end
-at one end of the front (``benchmarks/scales.py``). A loss that starts near its minimum, such as a gap between groups, may begin a thousand
-times smaller than another one and grow, so the warning comes at 10,000.
+at one end of the front (``benchmarks/scales.py``). A loss that starts near its minimum, such as a gap between groups,
+may begin a thousand times smaller than another one and grow, so the warning comes at 10,000.
 """
 
 from __future__ import annotations

@@ -27,14 +27,14 @@ from hyperfront.errors import HyperfrontError
 
 LOCAL = ("localhost", "127.0.0.1", "[::1]")
 TRIES = 20
-"""Ports that are tried, from the one asked for on."""
+"""Number of ports to try, starting at the given one."""
 GRACE = 10
-"""Seconds that answers under way may take when the server stops."""
+"""Seconds that open requests may take when the server stops."""
 
 
 def application(session: Session, document: Callable[[], dict[str, Any]], *, anywhere: bool = False) -> FastAPI:
-    """The routes. Unless ``anywhere``, requests must be addressed to this machine, so that no foreign page that
-    points its own name here can ask (DNS rebinding)."""
+    """Make the application. Unless ``anywhere``, the Host header must name this machine, so that no foreign page can
+    reach the server by pointing its own name to this machine (DNS rebinding)."""
     app = FastAPI(title="hyperfront explorer", docs_url=None, redoc_url=None, openapi_url=None)  # docs load a CDN
     bodies = Bodies(BodyLimits())
     if not anywhere:
@@ -80,14 +80,14 @@ def parse(text: str, session: Session) -> Tensor:
     """A ray ``[m]`` from ``"0.3,0.7"``."""
     objectives = session.model.objectives
     ray = torch.tensor(numbers(text, objectives), dtype=torch.float64)
-    if 0 < ray.max() < torch.inf:  # numbers typed or rounded need not sum to 1
+    if 0 < ray.max() < torch.inf:  # typed or rounded numbers may not sum to 1
         ray = ray / ray.max()
         ray = ray / ray.sum()
     return preferences.validate(ray, len(ray), objectives)[0]
 
 
-class Server:
-    """uvicorn on a port of its own, in the foreground (:meth:`run`) or beside (:meth:`start`)."""
+class PageServer:
+    """uvicorn on a port of its own, in the foreground (:meth:`run`) or in a thread (:meth:`start`)."""
 
     def __init__(self, app: FastAPI, *, host: str = "127.0.0.1", port: int = 0):
         self.socket = listen(host, port, tries=TRIES)
