@@ -15,7 +15,6 @@ from torch.nn.utils.spectral_norm import SpectralNorm
 from hyperfront.errors import TargetError
 from hyperfront.model.substitution import references
 
-
 _EMPTY = CellType()  # a variable of a closure that has no value yet
 
 
@@ -76,7 +75,7 @@ def _refuse_functions(module: nn.Module) -> None:
 
 
 def _held(value: object) -> str | None:
-    """The type of a layer with parameters, or of a parameter, that a function has in its closure, defaults or arguments.
+    """The type of a layer with parameters, or of a parameter, in a function's closure, defaults or arguments.
 
     Layers in a ``partial`` are copied with the module, and work.
     """
