@@ -40,7 +40,7 @@ from hyperfront.solvers import (
     chain,
     lift,
 )
-from hyperfront.training import Callback, MLflow, Progress, Step, TensorBoard, WandB, backward, fit
+from hyperfront.training import Callback, MLflow, Progress, Step, TensorBoard, WandB, backward, check, fit
 from hyperfront.training.runs import Run, load
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ __all__ = [
     "analytic",
     "backward",
     "chain",
+    "check",
     "das_dennis",
     "evaluate",
     "explore",

@@ -189,7 +189,7 @@ class Network:
         self.target.assign(assigned)
 
 
-def called(network: Network, x: Batch) -> Any:
+def called(network: Callable[..., Any], x: Batch) -> Any:
     """The network's output on a batch, of which a tuple holds positional and a dict keyword arguments."""
     args, kwargs = arguments(x)
     return network(*args, **kwargs)

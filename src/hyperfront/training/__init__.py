@@ -1,6 +1,7 @@
 """Training: the step (Algorithm 1), the loop, callbacks, exact resume."""
 
 from hyperfront.training.callbacks import Callback, JsonLines
+from hyperfront.training.check import Checked, check
 from hyperfront.training.fitting import fit
 from hyperfront.training.progress import Progress
 from hyperfront.training.step import Step, StepResult, backward
@@ -8,6 +9,7 @@ from hyperfront.training.trackers import MLflow, TensorBoard, WandB
 
 __all__ = [
     "Callback",
+    "Checked",
     "JsonLines",
     "MLflow",
     "Progress",
@@ -16,5 +18,6 @@ __all__ = [
     "TensorBoard",
     "WandB",
     "backward",
+    "check",
     "fit",
 ]

@@ -15,7 +15,7 @@ from hyperfront.problem.sources import looking
 from hyperfront.storage.batches import Batch
 from hyperfront.training.settings import Settings
 from hyperfront.training.state import TrainingState
-from hyperfront.training.step import check
+from hyperfront.training.try_out import try_out
 
 
 def seeded(*numbers: int) -> torch.Generator:
@@ -53,6 +53,6 @@ class Epochs:
             found = next(self.steps(0, 0), None)
             if found is None:
                 raise ProblemError("the training data gives no batch", fix="check the data, or lower the batch size")
-            check(self.state.step, *found)
+            try_out(self.state.step, *found)
         for name, buffer in self.model.named_buffers():
             buffer.copy_(buffers[name])

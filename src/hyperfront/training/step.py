@@ -29,12 +29,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from hyperfront.errors import HyperfrontError, LossError, ProblemError, TargetError
+from hyperfront.errors import HyperfrontError, LossError, TargetError
 from hyperfront.kernels import on_gpu
 from hyperfront.kernels.factors import Factors
 from hyperfront.model import ParetoModel
 from hyperfront.model.hypernets import inner_products
-from hyperfront.model.substitution import Network, called
+from hyperfront.model.substitution import Network
 from hyperfront.problem import Problem, scalar
 from hyperfront.solvers import Solver, Stateful, Status
 from hyperfront.storage import batches, nests
@@ -91,7 +91,7 @@ def backward(
 
     model = model.module if isinstance(model, DistributedDataParallel) else model
     rays, kind = model.check(rays), model.device.type  # not aligned: the solver sees the losses of this batch
-    own: Any = _OwnLosses(model, losses)
+    own: Any = OwnLosses(model, losses)
     check_scale(check_solver(solver), scale)
     step = Step(model, own, solver)
     step.scale = scale
@@ -110,7 +110,7 @@ def backward(
 
 
 @dataclass(frozen=True)
-class _OwnLosses:
+class OwnLosses:
     """A user's function of the network, with all that a step asks of a problem."""
 
     model: ParetoModel
@@ -386,57 +386,6 @@ def check_scale(solver: Solver, scale: float | Tensor) -> None:
             fix="one call for the whole batch, whose losses recompute each micro-batch in the backward pass "
             "(torch.utils.checkpoint; docs/loops.md shows it)",
         )
-
-
-def check(step: Step, rays: Tensor, batch: Batch) -> None:
-    """Before the first step: every objective must be a number and must depend on the generated weights."""
-    model, problem = step.model.train(), step.problem
-    batch = batches.split(batch, len(rays)) if step.split else batch
-    leaf = model.hypernet(rays).detach().requires_grad_()
-    try:
-        losses = torch.stack(model.target.map(problem.each_loss, leaf, rays, batch, split=step.split), dim=1)
-    except ValueError as error:
-        if "more than 1 value per channel" not in str(error):  # PyTorch's words for it
-            raise
-        raise ProblemError(
-            "BatchNorm cannot normalize a single row",
-            got=f"a batch for {len(rays)} ray(s)",
-            fix="a larger batch_size, fewer rays_per_step, or share_batch=True",
-        ) from None
-    check_losses(losses.detach(), problem.objectives, step.solver, where="at the first step")
-    for name, blind in _blind(problem, model, leaf, rays, batch, step.split).items():
-        if blind:
-            raise LossError(
-                f"the objective {name!r} does not depend on the generated weights",
-                got="no gradient with respect to theta",
-                expected="a loss computed from the network's output",
-                fix="check that it is not detached, not constant, and not a function of frozen tensors alone",
-            )
-
-
-def _blind(
-    problem: Problem, model: ParetoModel, leaf: Tensor, rays: Tensor, batch: Batch, split: bool
-) -> dict[str, bool]:
-    """Which objectives ignore ``theta``. A gradient of zero does not count: a gap between groups has it at times."""
-    if problem.function is not None:  # all objectives at once: look whether they move
-        before, after = (
-            model.target.map(problem.losses, theta.detach(), rays, batch, split=split)
-            for theta in (leaf, leaf + 0.1 * torch.linspace(-1, 1, leaf.shape[1], device=leaf.device).cos())
-        )
-        return dict(zip(problem.objectives, (before == after).all(0).tolist()))
-    part = nests.map_tensors(lambda t: t[0], batch) if split else batch
-    blind = {}
-    with explained(), model.target.network(leaf[0]).kept() as network:
-        output = called(network, problem.inputs(part))
-        for name, score in problem.scores.items():
-            scalar(name, score(output, part))  # better an error now than after the first epoch
-        for name, measure in problem.measures.items():
-            value = measure(output, part)
-            found = [None]
-            if value.requires_grad:
-                found = torch.autograd.grad(value, leaf, retain_graph=True, allow_unused=True)
-            blind[name] = found[0] is None
-    return blind
 
 
 def check_losses(losses: Tensor, objectives: tuple[str, ...], solver: Solver, *, where: str) -> None:
