@@ -20,8 +20,9 @@ On the ray the weights are the optimum of (5). Off the ray they are ``(1 - desce
 
 Why (6): where a ray cannot be met, some products stay below the others, and (4) would rather have these losses larger.
 Nothing lowers them, so that a point off the front can stay there, or a hypernetwork can drift there at no cost. (6)
-lowers all losses where that is possible. At a point of the front it is not: every optimum of (6) is then a direction of
-zero length, so (6) moves no point along the front, and the place on it is decided by (4) alone.
+lowers all losses where that is possible. On the front ``G^T lambda = 0`` for some ``lambda`` in the simplex, hence
+``lambda^T C alpha = 0``, and (6) changes no loss with ``lambda_j > 0``: the place on the front is decided by (4) alone.
+Only a loss that does not bind, ``lambda_j = 0``, may fall further, at no first-order cost to the others.
 
 Why ``a_j > 0`` in (4): these products are above the average, and lowering them is what balance means. So no step raises
 the largest product, nor any other one above the average. For ``m = 2`` this is the paper's rule.
