@@ -251,11 +251,10 @@ def test_more_than_ten_objectives() -> None:
 # rays that cannot be met
 
 
-def hull(R: int, m: int, seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def hull(R: int, m: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     """Losses, rays and gradients of ``|x - e_j|^2`` at points of one face of the front, where ``l_1`` cannot bind.
 
-    The ray asks for a first loss above any on the front, and for the point's own losses among the others. The point's
-    place in the hull, returned last, is the only combination of the gradients that is zero.
+    The ray asks for a first loss above any on the front, and for the point's own losses among the others.
     """
     generator = torch.Generator().manual_seed(seed)
     inside = torch.rand(R, m - 1, generator=generator, dtype=torch.float64) + 0.1
@@ -263,13 +262,13 @@ def hull(R: int, m: int, seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     offsets = place[:, None] - torch.eye(m, dtype=torch.float64)
     losses = offsets.square().sum(-1)
     rays = (1 / losses).index_fill(1, torch.tensor([0]), 1e-2)
-    return losses, rays / rays.sum(-1, keepdim=True), 2 * offsets, place
+    return losses, rays / rays.sum(-1, keepdim=True), 2 * offsets
 
 
 @quick
 @given(st.integers(3, 7), seeds)
 def test_where_an_unmet_ray_is_on_the_front_descent_moves_no_loss_that_binds(m: int, seed: int) -> None:
-    losses, rays, grads, place = hull(5, m, seed)
+    losses, rays, grads = hull(5, m, seed)
     gram = grads @ grads.mT
     weights, status = EPO(descent=1)(losses, rays, gram)
     fall = (gram @ weights[..., None])[..., 0]
@@ -293,7 +292,7 @@ def test_where_all_losses_bind_descent_is_the_stationary_combination(m: int, see
 @given(st.integers(3, 7), seeds, st.floats(1e-3, 0.1))
 def test_off_the_front_the_loss_that_does_not_bind_is_lowered_too(m: int, seed: int, far: float) -> None:
     """Beyond the face, away from ``e_1``: the balance program alone would rather have the first loss larger."""
-    _, rays, grads, place = hull(5, m, seed)
+    _, rays, grads = hull(5, m, seed)
     step = torch.full((m,), far / (m - 1), dtype=torch.float64).index_fill(0, torch.tensor([0]), -far)
     grads = grads + 2 * step
     losses, gram = grads.square().sum(-1) / 4, grads @ grads.mT

@@ -61,7 +61,8 @@ def lp(losses: Tensor, rays: Tensor, gram: Tensor, descent: float = 0.0) -> tupl
     share = floored(rays)
     c, A, b = program((share * losses).log(), share, gram, EPO().tolerance)
     lowered = ((b[:, -1:] == -torch.inf) & (descent == 1)).expand_as(b)
-    c = torch.where(lowered[:, 1:], gram.sum(-1), c)
+    cost = (gram @ torch.nn.functional.normalize(share * losses, p=1, dim=-1)[..., None])[..., 0]
+    c = torch.where(lowered[:, 1:], cost, c)
     b = torch.cat([b[:, :-1].masked_fill(lowered[:, :-1], 0), b[:, -1:]], 1)
     size = A.abs().amax(-1).clamp_min(1e-300)
     return c / c.abs().amax(-1, keepdim=True).clamp_min(1e-300), A / size[..., None], b / size

@@ -13,7 +13,7 @@ A step along ``-G^T alpha`` lowers loss ``j`` at the rate ``(C alpha)_j``. Over 
                                                            (C alpha)_j >= q_j  where a_j <= 0 and q_j <= 0      (4)
                                                            (no q_j > 0: C alpha >= 0)
     dominance, mu <= tolerance:   max 1^T C alpha    s.t.  C alpha >= 0,  q . alpha >= min(max_j q_j, 0)        (5)
-    descent:                      max 1^T C alpha    s.t.  C alpha >= 0                                         (6)
+    descent:                      max p^T C alpha    s.t.  C alpha >= 0                                         (6)
 
 On the ray the weights are the optimum of (5). Off the ray they are ``(1 - descent)`` times the optimum of (4) plus
 ``descent`` times that of (6). The paper uses (4) alone, and bounds there only the largest product.
@@ -22,14 +22,16 @@ Why (6): where a ray cannot be met, some products stay below the others, and (4)
 Nothing lowers them, so that a point off the front can stay there, or a hypernetwork can drift there at no cost. (6)
 lowers all losses where that is possible. On the front ``G^T lambda = 0`` for some ``lambda`` in the simplex, hence
 ``lambda^T C alpha = 0``, and (6) changes no loss with ``lambda_j > 0``: the place on the front is decided by (4) alone.
-Only a loss that does not bind, ``lambda_j = 0``, may fall further, at no first-order cost to the others.
+Only a loss that does not bind, ``lambda_j = 0``, may fall further, at no first-order cost to the others. ``p`` counts
+the largest products most: with equal weights (6) would lower a small loss to its minimum on the way to the front, and a
+gradient that vanishes there would keep it, even at a ray that can be met.
 
 Why ``a_j > 0`` in (4): these products are above the average, and lowering them is what balance means. So no step raises
 the largest product, nor any other one above the average. For ``m = 2`` this is the paper's rule.
 
 Programs (4) and (6) are always feasible, since the min-norm weights are. The last constraint of (5) can be infeasible
-for ``m >= 3`` (a few per cent of random instances); it is then dropped, and the ray counted as relaxed. A ray that cannot
-be met is counted as named: nothing in one step tells that it cannot, and (4) and (6) are solved there as anywhere.
+for ``m >= 3`` (a few per cent of random instances); it is then dropped, and the ray counted as relaxed. A ray that
+cannot be met is counted as named: no single step can tell, and (4) and (6) are solved there as anywhere.
 
 The weights do not change with the scale of the Gram matrix. They do change with the scale of the rays, since ``a``
 grows with ``r`` and ``q`` is a bound in (4): that is why rays are points of the simplex here.
@@ -134,8 +136,8 @@ def two_objectives(logs: Tensor, rays: Tensor, gram: Tensor, tolerance: float, d
 
     with ``b = q`` for balance (the objective with the larger ``u`` is never the one that binds) and ``b = 0`` for
     descent and dominance, where the restriction cuts the interval once more (never to nothing, since
-    ``c12^2 <= c11 c22``). The objective decides for the upper end if ``q_1 > q_2`` (balance) or ``c11 > c22`` (descent
-    and dominance).
+    ``c12^2 <= c11 c22``). The objective decides for the upper end if ``q_1 > q_2`` (balance), ``(C p)_1 > (C p)_2``
+    (descent) or ``c11 > c22`` (dominance).
     """
     gap = F.hardshrink(logs - logs.flip(-1), TIE)
     log_share = F.logsigmoid(gap)
@@ -148,13 +150,14 @@ def two_objectives(logs: Tensor, rays: Tensor, gram: Tensor, tolerance: float, d
     bound = torch.stack([q, torch.zeros_like(q)])
     cap = ((own - bound) / (own - cross)).clamp_max(1).masked_fill(cross >= 0, 1)
     lower, upper = 1 - cap[..., 0], cap[..., 1]  # [2, R]: of balance, and of descent
-    first, second = torch.stack([q, own]).unbind(-1)
+    first, second = torch.stack([q, own * share + cross * share.flip(-1)]).unbind(-1)  # q and C p
     ends = torch.where(first > second, upper, lower)
+    longer = torch.where(own[:, 0] > own[:, 1], upper[1], lower[1])
 
     q1, q2 = q.unbind(-1)
     slope, need = q1 - q2, q.amax(-1).clamp_max(0) - q2  # the restriction: slope t >= need
-    broken = slope * ends[1] < need
-    dominance = torch.where(broken, (need / slope).clamp(lower[1], upper[1]), ends[1])
+    broken = slope * longer < need
+    dominance = torch.where(broken, (need / slope).clamp(lower[1], upper[1]), longer)
     t = torch.where(balance[:, 0], ends[0].lerp(ends[1], descent), dominance)
     return torch.stack([t, 1 - t], -1)
 
@@ -200,12 +203,12 @@ def one_ray(
     terms = [[entry * a for entry, a in zip(row, anchor)] for row in gram]  # C_jk a_k
     q = [sum(row) if abs(sum(row)) > ROUNDING * sum(map(abs, row)) else 0.0 for row in terms]
     most = max(q)
-    sums = [sum(row) for row in gram]
     if mu <= tolerance:
-        return maximize_one(sums, [*gram, q], [0.0] * len(q) + [min(most, 0.0)])
+        return maximize_one([sum(row) for row in gram], [*gram, q], [0.0] * len(q) + [min(most, 0.0)])
     level = [most <= 0 or log > mu for log in log_share]
     bounds = [(row, 0.0 if flat else rate) for row, rate, flat in zip(gram, q, level) if flat or rate <= 0]
-    balanced, lowered = maximize_one(q, *zip(*bounds)), maximize_one(sums, gram, [0.0] * len(q))
+    cost = [sum(entry * math.exp(log) for entry, log in zip(row, log_share)) for row in gram]  # m C p
+    balanced, lowered = maximize_one(q, *zip(*bounds)), maximize_one(cost, gram, [0.0] * len(q))
     if balanced is None or lowered is None:
         return None
     return [(1 - descent) * one + descent * other for one, other in zip(balanced, lowered)]
@@ -218,7 +221,8 @@ def _many(
     c, A, b = program(logs, rays, gram, tolerance)
     off = (b[:, -1] == -torch.inf).nonzero()[:, 0]  # rays that (4) balances
     bound = F.pad(torch.zeros_like(gram[off, 0]), (0, 1), value=-torch.inf)
-    c, b = torch.cat([c, gram[off].sum(-1)]), torch.cat([b, bound])
+    cost = (gram * logs.softmax(-1)[:, None]).sum(-1)  # C p
+    c, b = torch.cat([c, cost[off]]), torch.cat([b, bound])
     which = torch.cat([torch.arange(len(logs), device=off.device), off])
     alpha, kind = _solved(c, A[which], b, gram[which], status[which])
     alpha, lowered = alpha.split([len(logs), len(off)])

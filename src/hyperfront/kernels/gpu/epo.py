@@ -72,13 +72,14 @@ def _two(losses, rays, gram, floor, weights, status, count, tolerance, descent, 
     lo, hi = 1 - tl.where(free | (least1 > 1), 1.0, least1), tl.where(free | (least2 > 1), 1.0, least2)
     low, high = 1 - tl.where(free | (cap1 > 1), 1.0, cap1), tl.where(free | (cap2 > 1), 1.0, cap2)
     end, balanced = tl.where(c11 > c22, hi, lo), tl.where(q1 > q2, high, low)
+    lowered = tl.where(c11 * p1 + c12 * p2 > c22 * p2 + c12 * p1, hi, lo)
     slope, most = q1 - q2, tl.where(q1 > q2, q1, q2)
     need = tl.where(most < 0, most, 0.0) - q2
     broken = slope * end < need
     cut = need / slope
     cut = tl.where(cut < lo, lo, cut)
     cut = tl.where(cut > hi, hi, cut)
-    t = tl.where(balance, balanced + descent * (end - balanced), tl.where(broken, cut, end))
+    t = tl.where(balance, balanced + descent * (lowered - balanced), tl.where(broken, cut, end))
     tl.store(weights + 2 * ray, tl.where(valid, t.to(tl.float32), given1.to(tl.float32)), here)
     tl.store(weights + 2 * ray + 1, tl.where(valid, (1 - t).to(tl.float32), given2.to(tl.float32)), here)
     kind = tl.where(valid, tl.where(lifted, FLOORED, 0), INVALID)
@@ -115,7 +116,7 @@ def _program(losses, rays, gram, floor, table, status, count, tolerance, m: tl.c
     above = logs - tl.log(tl.sum(tl.where(here, tl.exp(logs), 0.0), 0) / m)  # ln(m p)
     mu = tl.sum(tl.where(here, tl.exp(above) * above, 0.0), 0) / m
     dominance = tl.where(mu <= tolerance, 1, 0)
-    lower = tl.where(place >= count, 1, dominance)  # whether the sum of the losses is lowered
+    lower = tl.where(place >= count, 1, dominance)  # whether losses are lowered
     anchor = tl.where(here, share * (above - mu), 0.0)
     terms = c * anchor[:, None]  # the Gram matrix is symmetric: its columns are added up
     across = tl.sum(terms, 0)
@@ -125,7 +126,9 @@ def _program(losses, rays, gram, floor, table, status, count, tolerance, m: tl.c
     level = (lower > 0) | (most <= 0) | (above > mu)
     limit = tl.where(level, 0.0, tl.where(q > 0, -HUGE, q))
     restriction = tl.where(dominance > 0, tl.where(most < 0, most, 0.0), -HUGE)
-    cost = tl.where(lower > 0, tl.sum(c, 1), q)
+    weight = tl.where(here & (dominance == 0), tl.exp(above), 1.0)  # m p; of dominance 1
+    across = tl.sum(c * weight[:, None], 0)
+    cost = tl.where(lower > 0, tl.sum(tl.where(j[:, None] == k[None, :], across[None, :], 0.0), 1), q)
 
     scale = tl.max(tl.abs(c), 1)
     scale = tl.where(scale > TINY, scale, TINY)
