@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test check browser bench report clean
+.PHONY: demo test check web browser bench report clean
 
 demo: $(READY)
 	$(BIN)/hyperfront demo
@@ -12,10 +12,15 @@ demo: $(READY)
 test: check
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
-check: $(READY)
+check: $(READY) web
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyrefly check --summarize-errors
+
+# The explorer's JavaScript and CSS are checked by biome, which npm installs; without npm make says that they are not.
+web:
+	@if npm install --silent --no-package-lock --no-audit --no-fund; then npm run --silent check; \
+	else echo "npm cannot install biome: the explorer's JavaScript and CSS are not checked" >&2; fi
 
 # The explorer is tested in Debian's Chromium; without it those tests are skipped, and say so.
 browser:
@@ -35,4 +40,4 @@ $(READY): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) node_modules .pytest_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-"""What departures from the paper do to the numbers, where it can be measured: its choice beside ours."""
+"""Ablations: the measured effect of departures from the paper, with its choice beside ours."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ ABLATIONS = (
 Row = tuple[str, ...]
 COLUMNS = ("deviation", "problem", "choice", "rays", "seeds", "HV", "uniformity")
 NOTE = (
-    "The choices of penalties, splits, sarcos-leak, nyuv2 and nyuv2-split are other losses or other data: a larger "
-    "hypervolume is no better model there."
+    "The choices of penalties, splits, sarcos-leak, nyuv2 and nyuv2-split use other losses or data: there a larger "
+    "hypervolume does not mean a better model."
 )
 
 
@@ -118,4 +118,4 @@ def _in_words(rows: Sequence[Row]) -> dict[str, str]:
         name: "\n".join("\n".join([p, *choices]) for p, choices in problems.items() if len(choices) > 1)
         for name, problems in effects.items()
     }
-    return {name: line for name, line in lines.items() if line}  # one number is no effect
+    return {name: line for name, line in lines.items() if line}  # an effect needs two numbers

@@ -1,7 +1,7 @@
 """Figure 9: which pixels speak for a class, by ray (Multi-MNIST).
 
-Integrated gradients (Sundararajan, Taly & Yan, 2017; from captum) from the black image on: with ``f_c`` the score of
-class ``c``,
+Integrated gradients (Sundararajan, Taly & Yan, 2017; from captum), starting at the black image. With the score ``f_c``
+of class ``c``,
 
     a_c(x) = x * mean over k of  d f_c / d x at ((k - 1/2) / K) x,      sum of a_c = f_c(x) - f_c(0) for large K
 
@@ -51,7 +51,7 @@ def integrated_gradients(
 
 
 def attribution(store: Store, study: str) -> ItemResult:
-    """Pictures of one image; over many images, the side of the pixels that speak for a class."""
+    """Draw the attributions of one image, and compute over many images on which side a class has its pixels."""
     known = any(result.seed == 0 for result in store.results(study, ["phn-epo"]))
     found = store.measure(study, "phn-epo", 0, "attribution", _measure) if known else None
     if found is None:
@@ -80,7 +80,7 @@ def _measure(model: ParetoModel, problem: Problem, run: RunFolder) -> dict[str, 
     example = int(wanted[0]) if len(wanted) else 0
     side = images.shape[-1]
     place = torch.arange(side)[:, None] + torch.arange(side) - (side - 1)
-    above = (1 - place.sign()) / 2  # of the diagonal between them, half
+    above = (1 - place.sign()) / 2  # pixels on the diagonal count half
     pictures, shares, mass, accuracies = [], [], [], []
     some, both = images[:IMAGES], torch.stack([left, right], dim=1)[:IMAGES]
     for ray in map(torch.tensor, RAYS):

@@ -23,7 +23,7 @@ from reproduction.reproduce import reproduce
 from reproduction.store import PRESETS, Store
 
 RESULTS = Path(__file__).parent / "results"
-"""The results that are kept in the repository."""
+"""The folder of the results in the repository."""
 Items = Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="ITEM ...", help_behavior_hint="")]
 Folder = Annotated[Path, tyro.conf.arg(metavar="FOLDER")]
 
@@ -60,7 +60,7 @@ def make(
         raise HyperfrontError("no seeds", got=seeds, expected="one at least")
     names = [*ITEMS] if "all" in items else [key(name) for name in items]
     choose_device(device, build("fonseca"))
-    for folder in (out, runs):  # an error now is better than one after the first training
+    for folder in (out, runs):  # raised now, not after the first training
         files.refuse_unwritable(folder / preset / "data.json", again=True)
     set_tf32(tf32)
     torch.set_num_threads(1)
@@ -76,7 +76,7 @@ def make(
         except HyperfrontError as error:
             if len(names) == 1:
                 raise
-            failed.append(name)  # the other items may not need the data that this one lacks
+            failed.append(name)  # other items may not need the missing data
             console.print(f"{error}\n", style="red", soft_wrap=True, markup=False)
             continue
         _show(found, folder, smoke=preset == "smoke" and ITEMS[name].trains)

@@ -23,7 +23,7 @@ COLUMNS = (
 )  # fmt: skip
 TIMES = (
     "Seconds are those of training steps alone on the device, measured separately from a few epochs; those of "
-    "evolutionary algorithms are as spent, beside other runs."
+    "evolutionary algorithms are the time spent beside other runs."
 )
 ABOVE = "a hypernetwork is above every baseline in hypervolume on the same rays"
 EACH = "on SARCOS, a hypernetwork is above one model per ray, by LS or by EPO, on the same rays"
@@ -32,7 +32,7 @@ FASTER = "a hypernetwork takes less time than one model per ray, one by one"
 
 
 def compared(store: Store, comparisons: Sequence[Comparison], paper: Numbers) -> ItemResult:
-    """A table for each problem, claims about it, and what the points have that validation data keep."""
+    """Make a table for each problem, claims about it, and a table of the points that validation data keep."""
     item, kept = ItemResult(notes=[TIMES]), []
     for each in comparisons:
         methods = {method.method: method for method in measured(store, each)}
@@ -54,7 +54,7 @@ def compared(store: Store, comparisons: Sequence[Comparison], paper: Numbers) ->
 
 
 def _rows(comparison: Comparison, method: Measured, said: Number | None) -> Iterator[tuple[str, ...]]:
-    """A method beside the paper's numbers, and once more at the rays of the baselines."""
+    """Rows of a method beside the paper's numbers: at its own rays, and at the rays of the baselines."""
     name, problem = NAME_OF[method.method], comparison.problem
     minutes = MINUTES.get(problem, {}).get(method.method) if said else None
     seconds = (shown(method.times.get(key), 1) for key in ("training", "one_by_one"))

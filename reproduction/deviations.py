@@ -1,4 +1,4 @@
-"""Where this reproduction departs from the paper, and why: ``deviations.toml``, by a short name.
+"""Departures of this reproduction from the paper, with reasons, from ``deviations.toml``.
 
 :mod:`reproduction.ablations` measures what departures do to the numbers.
 """
@@ -13,13 +13,13 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Deviation:
-    """What the paper does, what is done here, and why."""
+    """A departure: the paper's choice, ours, and the reason."""
 
     paper: str
     here: str
     why: str = ""
     items: Sequence[str] = ()
-    """The items that it concerns."""
+    """The items that the departure concerns."""
 
     def __str__(self) -> str:
         return f"The paper: {self.paper}. Here: {self.here}." + (f" Why: {self.why}." if self.why else "")

@@ -60,7 +60,7 @@ def above(text: str, ours: Sequence[float], theirs: Sequence[float], whose: str,
 
 @dataclass
 class ItemResult:
-    """Everything that was found for an item. :meth:`reproduction.items.Item.make` fills the last three fields."""
+    """All results of an item. :meth:`reproduction.items.Item.make` fills the last three fields."""
 
     tables: list[Table] = field(default_factory=list)
     figure: Figure | None = None

@@ -1,7 +1,7 @@
-"""Every table and figure of the paper, as a declaration: what it shows, how it is made, and which results it needs.
+"""Every table and figure of the paper as a declaration: its content, the function that makes it, and its studies.
 
 ``python -m reproduction make ITEM`` makes one. :mod:`reproduction.numbers` has the paper's numbers, and
-:mod:`reproduction.studies` what is trained.
+:mod:`reproduction.studies` the trainings.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class Item:
     """A table or figure of the paper."""
 
     what: str
-    """What it shows, in our words."""
+    """The content of the item, in our words."""
     build: Callable[[Store], ItemResult]
     trains: bool = True
     """Whether its numbers come from training, so that those of a smoke test mean nothing."""
 
     def make(self, store: Store) -> ItemResult:
-        """The result, from the files of the store and whatever it trains. An incomplete item claims nothing."""
+        """Make the result from the store, which trains missing parts. An incomplete item makes no claims."""
         store = replace(store, log=Log())
         found, log = self.build(store), store.log
         found.missing, found.environments, found.timed = [*dict.fromkeys(log.missing)], log.environments, log.timed

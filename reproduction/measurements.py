@@ -9,12 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hyperfront import indicators
+from hyperfront import indicators, preferences
 from hyperfront.comparison.baselines import evolve, separate_models
 from hyperfront.comparison.result import Result, rounded
 from hyperfront.front import Front, evaluate
 from hyperfront.model import ParetoModel
-from hyperfront.preferences import rays as laid_out
 from hyperfront.problem import Problem
 from hyperfront.training.runs import RunFolder
 from reproduction.store import Store
@@ -26,10 +25,10 @@ def same_rays(store: Store, study: str, results: Sequence[Result], count: int) -
     batch = store.study(study).recipe().batch_size
 
     def measure(model: ParetoModel, problem: Problem, run: RunFolder) -> dict[str, Any]:
-        return front_document(evaluate(model, problem.test, laid_out(count, problem.m), batch_size=batch))
+        return front_document(evaluate(model, problem.test, preferences.rays(count, problem.m), batch_size=batch))
 
     fronts = (
-        at_rays(result, laid_out(count, len(result.objectives)))
+        at_rays(result, preferences.rays(count, len(result.objectives)))
         or store.measure(study, result.method, result.seed, f"at-{count}-rays", measure)
         for result in results
     )
@@ -69,11 +68,13 @@ def population(store: Store, study: str, method: str, seed: int) -> dict[str, An
     """Losses of a whole population on ``val`` and ``test``; a result has only the individuals nearest to rays."""
 
     def measure() -> dict[str, Any]:
-        plan, problem = store.plan(store.study(study)), store.problem(store.study(study))
+        protocol, problem = store.protocol(store.study(study)), store.problem(store.study(study))
         folder = store.runs_of(study) / f"{method}-{seed}"
-        theta = evolve(method, problem, plan.options_of(method), seed=seed, device=plan.device, out=folder).theta
-        rays = laid_out(len(theta), problem.m)
-        model = separate_models(problem, rays, theta).to(plan.device)
+        theta = evolve(
+            method, problem, protocol.options_of(method), seed=seed, device=protocol.device, out=folder
+        ).theta
+        rays = preferences.rays(len(theta), problem.m)
+        model = separate_models(problem, rays, theta).to(protocol.device)
         fronts = {split: evaluate(model, problem.split(split), rays) for split in ("val", "test")}
         return {split: [rounded(row) for row in front.losses.tolist()] for split, front in fronts.items()}
 

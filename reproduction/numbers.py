@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 
 class Number(NamedTuple):
-    """What the paper reports for one method on one problem."""
+    """The numbers that the paper reports for one method on one problem."""
 
     hypervolume: float
     uniformity: float | None = None
 
 
 Numbers = Mapping[str, Mapping[str, Number]]
-"""By problem and method."""
+"""Numbers by problem and method."""
 
 _PAPER = tomllib.loads(Path(__file__).with_name("paper.toml").read_text())
 

@@ -1,4 +1,4 @@
-"""Figures 3 and 4: the fronts of Multi-MNIST and how they came about, and the trade-offs of fairness."""
+"""Figures 3 and 4: the fronts of Multi-MNIST and their evolution, and the trade-offs of fairness."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def losses_and_evolution(store: Store, comparisons: Sequence[Comparison]) -> Ite
                 _draw_epochs(figure, below, records)
                 rows += [
                     (each.title, str(record["epoch"]), shown(record["hypervolume"]), shown(record["uniformity"]))
-                    for record in plots.spread(records, 5)
+                    for record in plots.evenly_spaced(records, 5)
                 ]
             fronts = {result.method: _front(result) for result in results}
             fronts |= {f"{result.method}, {result.settings['lr']:g}": _front(result) for result in others}
@@ -91,7 +91,7 @@ def _explained(methods: Sequence[str], rates: Sequence[str]) -> list[Line2D]:
 
 
 def _draw_epochs(figure: Any, axes: Any, records: Sequence[dict[str, Any]]) -> None:
-    some = plots.spread(records, 8)
+    some = plots.evenly_spaced(records, 8)
     first, last = some[0]["epoch"], some[-1]["epoch"]
     colour = ScalarMappable(Normalize(first, max(last, first + 1)), COLOURS)
     for record in some:

@@ -34,7 +34,7 @@ WHERE = ("device", "torch", "products", "numpy", "python", "cores", "threads", "
 
 @dataclass(frozen=True)
 class Section:
-    """An item as it stands in a folder."""
+    """An item, with its results in a folder."""
 
     name: str
     item: Item
@@ -110,7 +110,7 @@ def report(folder: Path) -> str:
 
 
 def text(plain: str) -> Markup:
-    """Escaped, with code between backquotes and the sign of plus or minus.
+    """Escape a text; mark code between backquotes, and write +- as one sign.
 
     >>> text("1 +- 2 < `x`")
     Markup('1 ± 2 &lt; <code>x</code>')
@@ -120,7 +120,7 @@ def text(plain: str) -> Markup:
 
 
 def _in_short(claims: Sequence[Claim]) -> Table:
-    """How many claims of each kind have which verdict."""
+    """Count the verdicts on the claims of each kind."""
     side = {True: ", ahead", False: ", behind", None: ""}
     count = Counter((c.kind, c.verdict + (side[c.holds] if c.verdict == "close" else "")) for c in claims)
     kinds = sorted({claim.kind for claim in claims}, key=lambda kind: (kind == Claim.kind, kind))

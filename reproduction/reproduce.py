@@ -3,8 +3,8 @@
 ::
 
     OUT/PRESET/ITEM/data.json          numbers, tables, claims, environments, command
-    OUT/PRESET/ITEM/table.md           tables, claims and what differs from the paper
-    OUT/PRESET/ITEM/figure.png, .svg   where the item has a figure
+    OUT/PRESET/ITEM/table.md           tables, claims and differences from the paper
+    OUT/PRESET/ITEM/figure.png, .svg   if the item has a figure
 """
 
 from __future__ import annotations

@@ -136,8 +136,8 @@ def _cells(point: Point) -> tuple[str, ...]:
 
 
 def claims(race: Race, phn: Mapping[str, Point], pool: Mapping[str, Curves]) -> Iterator[Claim]:
-    """Whether a hypernetwork takes a tenth of the time of as many models as reach its hypervolume, at the learning rate
-    that is faster; close if 1 % more or less of hypervolume would decide otherwise."""
+    """Claim that a hypernetwork takes a tenth of the time of the models that reach its hypervolume, at the faster
+    learning rate. The claim is close if 1 % more or less hypervolume would change the verdict."""
     for (ours, (seconds, volume)), (name, curves) in itertools.product(
         ((method, (point["seconds"], point["hypervolume"])) for method, point in phn.items()), pool.items()
     ):
@@ -164,7 +164,7 @@ def _needed(curves: Curves, volume: float) -> tuple[bool, str, Point]:
 
 
 def _tenth(seconds: float, curves: Curves, volume: float) -> bool | None:
-    """Whether models with that hypervolume take at least ten times these seconds, at every learning rate. None where
+    """Whether models with that hypervolume take at least ten times these seconds, at every learning rate. None if
     the models of a rate stay below and are too few to decide."""
     first = [next((point for point in curve if point["mean"] >= volume), None) for curve in curves.values()]
     if any(point and point["seconds"] < 10 * seconds for point in first):

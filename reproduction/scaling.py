@@ -8,7 +8,7 @@ from statistics import fmean, stdev
 from torch import Tensor
 
 from hyperfront.comparison.result import Result
-from hyperfront.preferences import rays as laid_out
+from hyperfront.preferences import rays
 from reproduction.drawing import MARK_OF, NAME_OF, colour_of, logarithmic, methods_legend, panels
 from reproduction.item_result import Claim, ItemResult, Table, above, fronts_of, quality, shown
 from reproduction.measurements import at_rays
@@ -24,7 +24,7 @@ def against_parameters(store: Store, problems: Mapping[str, Sequence[str]]) -> I
     with panels(1, len(problems), width=3.4) as (figure, axes):
         for each, (title, studies) in zip(axes[0], problems.items()):
             results = [result for study in studies for result in store.results(study)]
-            few = laid_out(store.study(studies[0]).rays, 2)
+            few = rays(store.study(studies[0]).rays, 2)
             for method in dict.fromkeys(result.method for result in results):
                 group = sorted((r for r in results if r.method == method), key=lambda r: r.parameters)
                 size, volume = zip(*[(r.parameters / 1e6, _volume(r)) for r in group])
@@ -50,7 +50,7 @@ def _row(title: str, result: Result, few: Tensor) -> tuple[str, ...]:
 
 
 def claims(title: str, results: Sequence[Result]) -> Iterator[Claim]:
-    """Whether a hypernetwork with a tenth of the parameters, chosen on validation data, is above separate models."""
+    """Claim that a hypernetwork with a tenth of the parameters, chosen on validation data, is above separate models."""
     separate = [result for result in results if result.family == "per-ray"]
     small = [r for r in results if r.family == "phn" and separate and r.parameters <= separate[0].parameters / 10]
     if not small:
@@ -99,7 +99,7 @@ def against_settings(store: Store, settings: Mapping[str, Mapping[float, str]]) 
 
 
 def about_setting(name: str, known: Mapping[float, Sequence[float]]) -> Claim:
-    """What the paper says of a setting, by the hypervolumes at its values."""
+    """Judge the paper's statement about a setting by the hypervolumes at its values."""
     means = {value: fmean(volumes) for value, volumes in known.items()}
     best, worst = max(means, key=lambda v: means[v]), min(means, key=lambda v: means[v])
     if name == "alpha":

@@ -1,11 +1,11 @@
-"""Where studies are run and their results are kept: what is finished is never run again.
+"""The store: it runs studies and keeps their results. Finished parts are never run again.
 
 ::
 
     OUT/PRESET/tuned/PROBLEM-METHOD.json                       settings that were chosen on validation data
     OUT/PRESET/studies/STUDY/results/METHOD-SEED.json          one result for each method and seed
     OUT/PRESET/studies/STUDY/measurements/METHOD-SEED-*.json   other measurements of that model
-    OUT/PRESET/studies/STUDY/times/METHOD.json                 how long the method takes
+    OUT/PRESET/studies/STUDY/times/METHOD.json                 the time of the method
     RUNS/PRESET/STUDY/METHOD-SEED/                             the run: large, and needed for new measurements only
 """
 
@@ -20,7 +20,7 @@ import torch
 
 from hyperfront.comparison.compare import check_settings, compare
 from hyperfront.comparison.formats import filled
-from hyperfront.comparison.method import Job
+from hyperfront.comparison.method import ComparisonJob
 from hyperfront.comparison.methods import EVOLUTIONARY, find_method
 from hyperfront.comparison.protocol import Protocol
 from hyperfront.comparison.result import Result, loaded
@@ -29,7 +29,7 @@ from hyperfront.comparison.tune import tune
 from hyperfront.comparison.tuned import Tuned
 from hyperfront.errors import CheckpointError, unknown_name
 from hyperfront.model import ParetoModel
-from hyperfront.preferences import rays as laid_out
+from hyperfront.preferences import rays
 from hyperfront.problem import Problem
 from hyperfront.problem.registry import build
 from hyperfront.storage import files, locks
@@ -47,7 +47,7 @@ Notify = Callable[[str, bool], None]
 
 @dataclass
 class Log:
-    """What a store was asked for: environments of the results and of the times, and the parts that are missing."""
+    """Records of the requests to a store: environments of the results and of the times, and missing parts."""
 
     environments: list[dict[str, Any]] = field(default_factory=list)
     timed: list[dict[str, Any]] = field(default_factory=list)
@@ -96,14 +96,14 @@ class Store:
         study, folder = self.study(name), self.folder(name)
 
         def tell(method: str, seed: int, result: Result | None) -> None:
-            if result is None:  # measurements of an earlier model are not true of the next one
+            if result is None:  # measurements of an earlier model do not apply to the next
                 for file in (folder / "measurements").glob(f"{method}-{seed}-*.json"):
                     file.unlink()
             self.notify(f"{name}: {method}, seed {seed}", result is not None)
 
         runs, seeds = self.runs_of(name), range(study.seeds)
         work = {"folder": folder, "runs": runs, "progress": self.progress, "notify": tell}
-        compare(self.problem(study), methods, self.plan(study), seeds=seeds, **work)
+        compare(self.problem(study), methods, self.protocol(study), seeds=seeds, **work)
 
     def _stored(self, name: str) -> list[Result]:
         """The results in the folder of a study that have its settings."""
@@ -114,31 +114,33 @@ class Store:
     def measure(
         self, name: str, method: str, seed: int, what: str, measure: Callable[[ParetoModel, Problem, Any], Any]
     ) -> Any:
-        """Measure something else on a model of a study, once. None where it is missing and nothing is trained."""
+        """Make another measurement of a model of a study, once. None if it is missing and nothing is trained."""
 
         def make() -> Any:
             study = self.study(name)
             problem, callbacks = self.problem(study), [Progress()] if self.progress else []
-            # trains where the result exists but the model is gone, and refuses a model with other settings
+            # trains again if the model was removed, and refuses a model with other settings
             known = find_method(method)
-            run, _ = known.train(Job(known, self.plan(study), problem, seed, self.runs_of(name), callbacks))
+            run, _ = known.train(
+                ComparisonJob(known, self.protocol(study), problem, seed, self.runs_of(name), callbacks)
+            )
             _check_same(run, next(r for r in self._stored(name) if (r.method, r.seed) == (method, seed)))
             return measure(run.model, problem, run.folder)
 
         return self.part(f"studies/{name}/measurements/{method}-{seed}-{what}", make)
 
     def seconds(self, name: str, method: str) -> dict[str, float]:
-        """How long a method of a study takes: ``training``, all models at once, and ``one_by_one``. Both are measured
-        from a few epochs after training, since studies may be trained side by side."""
+        """Seconds that a method of a study takes: ``training``, all models at once, and ``one_by_one``. Both are
+        measured from a few epochs after training, since studies may be trained side by side."""
         study = self.study(name)
-        plan, problem = self.plan(study), self.problem(study)
+        protocol, problem = self.protocol(study), self.problem(study)
 
         def make() -> dict[str, Any]:
-            together, apart = (time(method, plan, problem) for time in (seconds_together, seconds_apart))
-            where = environment(torch.device(plan.device))
+            together, apart = (time(method, protocol, problem) for time in (seconds_together, seconds_apart))
+            where = environment(torch.device(protocol.device))
             return {"training": together, "one_by_one": apart, "environment": where}
 
-        settings = plan.settings(method) | {"rays": study.rays}
+        settings = protocol.settings(method) | {"rays": study.rays}
         found = self.part(f"studies/{name}/times/{method}", make, made_with=settings)
         if found is None:
             return {}
@@ -146,8 +148,8 @@ class Store:
         return {key: found[key] for key in ("training", "one_by_one")}
 
     def part(self, name: str, make: Callable[[], Any], *, made_with: Mapping[str, Any] | None = None) -> Any:
-        """The JSON document that ``make`` returns: made once, and again if the file was ``made_with`` other settings.
-        None where it is missing and nothing is trained."""
+        """The JSON document that ``make`` returns. It is made once, and again if the file was ``made_with`` other
+        settings. None if it is missing and nothing is trained."""
         file = self.out / self.preset / f"{name}.json"
         if file.exists():
             known = respell(files.read_json(file))
@@ -174,12 +176,12 @@ class Store:
             self._problems[key] = build(study.problem, data_dir=where, **arguments)
         return self._problems[key]
 
-    def plan(self, study: Study) -> Protocol:
+    def protocol(self, study: Study) -> Protocol:
         problem = self.problem(study)
         return Protocol(
             preset=study.preset,
             recipe=study.recipe(),
-            rays=laid_out(study.rays, problem.m),
+            rays=rays(study.rays, problem.m),
             tuned={method: self.tuned(study, method) or {} for method in study.methods},
             solver=study.solver,
             options={"cpmtl": study.expansion, **dict.fromkeys(EVOLUTIONARY, study.budget)},
@@ -187,27 +189,27 @@ class Store:
         )
 
     def tuned(self, study: Study, method: str) -> dict[str, Any] | None:
-        """The chosen settings of a method on a problem, which all its studies share. None where they are missing and
+        """The chosen settings of a method on a problem, which all its studies share. None if they are missing and
         nothing is trained."""
-        if not study.search or method in EVOLUTIONARY:  # they have no learning rate
+        if not study.search or method in EVOLUTIONARY:  # evolutionary algorithms have no learning rate
             return {}
         method = find_method(method).trained_as
         # the first study of the list with that problem and method decides
         same = (other for other in STUDIES.values() if other.search and other.problem == study.problem)
         first = next(other for other in same if method in other.methods)
-        plan = self.plan(replace(first, search={}))
-        made_with = plan.settings(method) | {"rays": first.rays, "search": describe(first.search)}
+        protocol = self.protocol(replace(first, search={}))
+        made_with = protocol.settings(method) | {"rays": first.rays, "search": describe(first.search)}
         name = f"tuned/{study.problem}-{method}"
-        found = self.part(name, lambda: asdict(self._tuned(first, method, plan)), made_with=made_with)
+        found = self.part(name, lambda: asdict(self._tuned(first, method, protocol)), made_with=made_with)
         return found and found["settings"]
 
-    def _tuned(self, study: Study, method: str, plan: Protocol) -> Tuned:
+    def _tuned(self, study: Study, method: str, protocol: Protocol) -> Tuned:
         trials = self.runs_of(f"tuned-{study.problem}-{method}") / "trials.db"
         files.make_folder(trials.parent)
         return tune(
             self.problem(study),
             method,
-            plan,
+            protocol,
             space=study.search,
             storage=f"sqlite:///{trials}",
             callbacks=[Progress()] if self.progress else [],
@@ -218,7 +220,7 @@ class Store:
         if result.method not in study.methods or self.tuned(study, result.method) is None:
             return False
         try:
-            check_settings(result, self.plan(study), self.problem(study))
+            check_settings(result, self.protocol(study), self.problem(study))
         except CheckpointError:
             return False
         return True
@@ -236,7 +238,7 @@ class Store:
 
 
 def _check_same(run: Run, result: Result) -> None:
-    """Refuse to measure another model than that of the result."""
+    """Raise an error if the run holds another model than the result."""
     reached = torch.tensor(result.fronts["val"]["losses"], dtype=torch.float64)
     if run.front is None or not torch.allclose(run.front.losses.double(), reached, rtol=1e-3, atol=1e-9):
         raise CheckpointError(

@@ -1,7 +1,7 @@
-"""What has to be trained for the paper: studies, each one comparison of methods at the same rays.
+"""The studies of the paper, each one comparison of methods at the same rays.
 
-A study is data, and follows the paper. :meth:`Study.shrunk` is its ``smoke`` version, which shows in seconds that it
-runs. Items (:mod:`reproduction.items`) share studies, so that nothing is trained twice.
+A study is data, and follows the paper. :meth:`Study.shrunk` is its ``smoke`` version, which runs in
+seconds. Items (:mod:`reproduction.items`) share studies, so that nothing is trained twice.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Study:
     budget: Budget = field(default_factory=Budget)
 
     def recipe(self) -> Recipe:
-        """The preset with everything that the study changes."""
+        """The preset with the settings that the study changes."""
         known = recipe(self.problem, self.preset)
         return with_settings(known, {**self.changes, "arguments": {**known.arguments, **self.arguments}})
 
@@ -119,11 +119,13 @@ def _rows() -> dict[str, Study]:
         for rate in RATES["lr"]:  # the protocol chooses for baselines by one ray, and does not look at hypervolumes
             studies[f"{name}-rate-{rate:g}"] = Study(name, ("ls", "epo", "pmtl"), 10, changes={"lr": rate})
     studies["adult-30"] = Study("adult", SEPARATE, 30, seeds=1, search=RATES)
-    for split in ("blocks", "paper"):  # rates are chosen on blocks: with the paper's rows, hypervolumes are 0 there
+    for split in ("blocks", "paper"):  # on blocks, since hypervolumes are 0 with the paper's rows
         where = {"split": split}
         studies[f"sarcos-{split}-phn"] = Study("sarcos", PHN, 100, arguments=where, search=RATES)
         studies[f"sarcos-{split}-20"] = Study("sarcos", SEPARATE, 20, arguments=where, search=RATES)
-        studies[f"sarcos-{split}-rate"] = Study("sarcos", SEPARATE, 20, arguments=where)  # that of the preset
+        studies[f"sarcos-{split}-rate"] = Study(
+            "sarcos", SEPARATE, 20, arguments=where
+        )  # the learning rate of the preset
     return studies | {
         "sarcos-40": Study("sarcos", SEPARATE, 40, seeds=1, search=RATES),
         "sarcos-40-rate": Study("sarcos", SEPARATE, 40, seeds=1),
@@ -133,7 +135,7 @@ def _rows() -> dict[str, Study]:
 
 
 def _deviations() -> dict[str, Study]:
-    """Each study makes one choice as the paper does, or may have done."""
+    """Make studies of the deviations: each makes one choice as the paper does, or may have done."""
     images, people = Study(MNIST[0], ("phn-epo",), 25), Study("adult", ("phn-epo",), 153, search=RATES)
     motion, outer = Study("sarcos", PHN, 100), {"space": "hypernetwork"}
     return {

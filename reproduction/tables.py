@@ -1,4 +1,4 @@
-"""What a table compares: the methods on a problem, each with its results, times and the best of its learning rates."""
+"""The methods of a table: each with its results, times and the best of its learning rates."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Measured:
     same: list[dict[str, Any]] = field(default_factory=list)
     times: Mapping[str, float] = field(default_factory=dict)
     rate: str = ""
-    """How the learning rate was chosen, where there are several."""
+    """The choice of the learning rate in words, if there are several."""
 
     @property
     def fronts(self) -> Sequence[Mapping[str, Any]]:
@@ -67,7 +67,7 @@ class Measured:
 
     @property
     def name(self) -> str:
-        """The method, with its learning rate where that was chosen."""
+        """The method, with the choice of its learning rate."""
         rate = f", {self.rate} ({self.results[0].settings['lr']:g})" if self.rate else ""
         return NAME_OF[self.method] + rate
 
@@ -89,7 +89,7 @@ def measured(store: Store, comparison: Comparison) -> list[Measured]:
 
 def better_rates(store: Store, comparison: Comparison, methods: Mapping[str, Measured]) -> list[Measured]:
     """Methods with the best of their learning rates, by the validation hypervolume of the seeds that all rates have;
-    where that is the same for all rates, with another rate. A hypernetwork is left out if its own rate is the best."""
+    if all rates have the same, with another rate. A hypernetwork is left out if its own rate is the best."""
     rated, found = {name: store.results(name) for name in comparison.rates}, []
     for method, first in methods.items():
         groups = {name: [result for result in group if result.method == method] for name, group in rated.items()}
@@ -104,7 +104,7 @@ def better_rates(store: Store, comparison: Comparison, methods: Mapping[str, Mea
         count = len({group[0].settings["lr"] for group in groups.values()})
         rate = "better of two rates" if count == 2 else f"best of {count} rates"
         rate = "another rate" if len({*volumes.values()}) == 1 else rate
-        best = max(reversed(volumes), key=lambda name: volumes[name])  # of equals the last, which is another rate
+        best = max(reversed(volumes), key=lambda name: volumes[name])  # of equals the last, which has another rate
         if method not in PHN:
             found.append(Measured(method, groups[best], rate=rate))
         elif volumes[best] > volumes[comparison.phn]:

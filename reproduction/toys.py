@@ -59,7 +59,7 @@ def _distances(problem: Problem, results: Sequence[Result]) -> torch.Tensor:
 
 
 def claim(problem: Problem, method: str, results: Sequence[Result]) -> Claim:
-    """What the paper says of a method on these problems."""
+    """Judge the paper's statement about a method on these problems."""
     name, where = NAME_OF[method], problem_name(problem)
     uniform, distances = _uniformity(results), _distances(problem, results)
     least, largest, count = uniform.min().item(), distances.max().item(), len(uniform)
@@ -84,7 +84,7 @@ def claim(problem: Problem, method: str, results: Sequence[Result]) -> Claim:
 
 
 def problem_name(problem: Problem) -> str:
-    """The name, with the box where it is not the default one."""
+    """The name, with the box if it is not the default."""
     identity = problem.identity or {}
     return ", ".join([identity.get("problem", "problem"), *filter(None, [identity.get("arguments", {}).get("box")])])
 

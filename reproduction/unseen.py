@@ -1,7 +1,8 @@
 """Appendix B.2: rays that were never trained on (SARCOS, seven objectives).
 
 Training rays are drawn from the Das-Dennis grid of :data:`PARTITIONS` parts; then the front is measured at rays of that
-grid and at rays of the shifted grid, which are as far from it as can be (:func:`hyperfront.preferences.shifted_grid`).
+grid and at rays of the shifted grid, which are as far from the grid as possible
+(:func:`hyperfront.preferences.shifted_grid`).
 """
 
 from __future__ import annotations
@@ -17,8 +18,7 @@ import torch
 from hyperfront.comparison.hypernetwork import fit_hypernetwork
 from hyperfront.comparison.result import different
 from hyperfront.front import evaluate
-from hyperfront.preferences import FixedRays, das_dennis, shifted_grid
-from hyperfront.preferences import rays as laid_out
+from hyperfront.preferences import FixedRays, das_dennis, rays, shifted_grid
 from hyperfront.problem.recipe import Recipe
 from hyperfront.solvers import EPO
 from hyperfront.storage.provenance import describe, environment
@@ -32,8 +32,8 @@ METHOD = "phn-epo"
 PARTITIONS = 6
 NOTES = (
     f"The grid has {len(das_dennis(7, PARTITIONS))} rays ({PARTITIONS} parts); the paper does not state its size.",
-    "Rays of the grid have entries of 0, which no point can follow; those of the shifted grid have none. So "
-    "uniformities of seen and unseen rays do not compare.",
+    "Rays of the grid have entries of 0, which no point can follow; rays of the shifted grid have none. So "
+    "uniformities of seen and unseen rays cannot be compared.",
 )
 
 
@@ -42,8 +42,8 @@ def unseen_rays(store: Store, studies: Mapping[str, str]) -> ItemResult:
     numbers are beside the first of them."""
     item, rows, said = ItemResult(notes=list(NOTES)), [], dict(UNSEEN)
     for title, study in studies.items():
-        # aligned rays would be other ones to the hypernetwork than those of the grid
-        recipe = replace(store.plan(store.study(study)).recipe_of(METHOD), align=False)
+        # alignment would give the hypernetwork other rays than those of the grid
+        recipe = replace(store.protocol(store.study(study)).recipe_of(METHOD), align=False)
         settings = {**describe(asdict(recipe)), "partitions": PARTITIONS}
         parts = [
             store.part(
@@ -72,7 +72,7 @@ def _row(title: str, kind: str, fronts: Sequence[Mapping[str, Any]], said: Numbe
 
 
 def claim(title: str, parts: Sequence[Mapping[str, Any]]) -> Claim:
-    """Whether unseen rays cost less than 1 % of hypervolume. A hypernetwork that ignores its ray shows nothing."""
+    """Claim that unseen rays cost less than 1 % of hypervolume. A hypernetwork that ignores its ray decides nothing."""
     seen, new = (fmean(part[kind]["hypervolume"] for part in parts) for kind in ("seen", "unseen"))
     points = min(different(part["unseen"]) for part in parts)
     text = f"{title}: rays that were never seen cost hardly any hypervolume (1 %)"
@@ -89,7 +89,7 @@ def _run(store: Store, name: str, recipe: Recipe, seed: int) -> dict[str, Any]:
     seen = grid[torch.randperm(len(grid), generator=generator)[: len(unseen)]]  # as many of the grid
     run = fit_hypernetwork(
         problem,
-        laid_out(study.rays, problem.m),
+        rays(study.rays, problem.m),
         EPO(),
         recipe,
         seed=seed,
@@ -101,7 +101,7 @@ def _run(store: Store, name: str, recipe: Recipe, seed: int) -> dict[str, Any]:
     )
     few = slice(None) if store.preset == "full" else slice(None, None, 12)
     fronts = {
-        kind: front_document(evaluate(run.model, problem.test, rays[few], batch_size=recipe.batch_size))
-        for kind, rays in (("seen", seen), ("unseen", unseen))
+        kind: front_document(evaluate(run.model, problem.test, table[few], batch_size=recipe.batch_size))
+        for kind, table in (("seen", seen), ("unseen", unseen))
     }
     return {**fronts, "environment": environment(run.model.device)}

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 import hyperfront as hf
 from hyperfront.errors import HyperfrontError, TargetError
 from hyperfront.model.assemblies import Film, LowRank
+from hyperfront.model.substitution import called
 from hyperfront.model.target import Target
 from hyperfront.storage.nests import map_tensors, tensors
 from hyperfront.training.step import Step
@@ -68,7 +69,7 @@ def test_loop_and_vmap_agree_in_values_and_gradients(architecture, name):
     for batching in ("loop", "vmap"):
         model, x = wrapped(name, architecture, batching=batching)
         leaf = model.weights(RAYS).detach().requires_grad_()
-        output = model.target.map(lambda network, x: network(x), leaf, RAYS, x, split=False)
+        output = model.target.map(called, leaf, RAYS, x, split=False)
         wanted = [leaf, *model.target.parameters()]
         loss = sum(t.square().sum() for t in tensors(output))
         results.append([*tensors(output), *torch.autograd.grad(loss, wanted, materialize_grads=True)])
@@ -222,7 +223,7 @@ class TestFilm:
             if x.ndim == 4:
                 scale, shift = scale[:, None], [s[:, None] for s in shift]
         expected = scale * layer(x) + sum(shift)
-        torch.testing.assert_close(target.network(theta)(x), expected, atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(called(target.network(theta), x), expected, atol=1e-5, rtol=1e-4)
 
     def test_normalization_layers_come_first(self):
         made = hf.wrap(ConvNet(), ["a", "b"], hypernet="film").target.assembly.names

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from safetensors.torch import save_file
 from torch import nn
 
+import hyperfront as hf
 from hyperfront.errors import CheckpointError
 from hyperfront.storage import checkpoint, files, trees
 from hyperfront.storage.nests import tensors
+from hyperfront.storage.schemas import SPELLING
 
 random_inputs = settings(
     max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -265,6 +267,29 @@ def test_a_safetensors_file_of_somebody_else_is_refused_as_such(tmp_path, metada
     save_file({"weight": torch.ones(2)}, tmp_path / "x", metadata=metadata)
     with pytest.raises(CheckpointError, match="not a hyperfront checkpoint"):
         checkpoint.read(tmp_path / "x")
+
+
+def test_a_model_of_the_schema_before_loads(tmp_path):
+    """Schema 1 spelled some keys differently; the model must come out as from a file of today."""
+    problem = hf.supervised(
+        (torch.randn(8, 3),),
+        losses={"a": lambda y, batch: y.square().mean(), "b": lambda y, batch: (y - 1).square().mean()},
+        ideal={"a": 2.0},
+        maximize=["a"],
+    )
+    model = hf.wrap(nn.Linear(3, 1), ["a", "b"], hidden=4, initialization="plain")
+    run = hf.fit(model, problem, epochs=1, batch_size=4, callbacks=[])
+    run.model.save(tmp_path / "today.safetensors")
+    table, document = checkpoint.read(tmp_path / "today.safetensors")
+    text = json.dumps(document | {"schema": 1})
+    for before, today in SPELLING.items():
+        assert today in text  # else this file would be the same in both schemas
+        text = text.replace(f'"{today}"', f'"{before}"')
+    checkpoint.write(tmp_path / "before.safetensors", table, json.loads(text))
+    loaded = hf.load(tmp_path / "before.safetensors", target=nn.Linear(3, 1))
+    x, ray = torch.randn(5, 3), [[0.3, 0.7]]
+    assert torch.equal(loaded(x, ray), run.model(x, ray))
+    assert loaded.record == run.model.record
 
 
 def test_another_schema_is_named(tmp_path):

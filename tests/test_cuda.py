@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import signal
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from hyperfront.comparison.baselines.curvature import Curvature
 from hyperfront.kernels.capture import captured
 from hyperfront.kernels.layers import cross_entropy
 from hyperfront.model import target
+from hyperfront.model.stacking import Stacking
 from hyperfront.problem.registry import build
 from hyperfront.problem.sources import TensorSource
 from hyperfront.solvers import NormalizeByStart
@@ -29,6 +29,7 @@ from hyperfront.zoo.lenet import LeNet
 from hyperfront.zoo.shift import Shift
 from tests.helpers import runs
 from tests.helpers.architectures import ARCHITECTURES, shaken
+from tests.helpers.engines import assert_same, regression, trained
 from tests.helpers.gpu import exact_products
 from tests.helpers.modules import CASES, ConvNet, mlp
 
@@ -208,19 +209,6 @@ def images() -> tuple[hf.ParetoModel, hf.Problem]:
     return hf.wrap(LeNet(), ["left", "right"], hidden=20, initialization="plain"), problem
 
 
-def regression(module: nn.Module, *, m: int = 2, first: Callable | None = None) -> tuple[hf.ParetoModel, hf.Problem]:
-    """``m`` targets for one output, by ``module`` of five inputs; ``first`` may stand in for the first loss."""
-    generator = torch.Generator().manual_seed(1)
-    x, y = (torch.randn(64, width, generator=generator) for width in (5, m))
-
-    def loss(j: int) -> Callable:
-        return lambda output, batch: (output[:, 0] - batch[1][:, j]).square().mean()
-
-    losses = {f"target {j}": loss(j) for j in range(m)} | ({"target 0": first} if first else {})
-    problem = hf.supervised((x, y), (x[:16], y[:16]), losses=losses, reference=(20,) * m)
-    return hf.wrap(module, list(losses), hidden=10), problem
-
-
 def flat_images(**options) -> tuple[hf.ParetoModel, hf.Problem]:
     """A convolutional network with BatchNorm."""
     generator = torch.Generator().manual_seed(1)
@@ -242,33 +230,12 @@ def dropout() -> nn.Module:
     return nn.Sequential(nn.Linear(5, 16), nn.ReLU(), nn.Dropout(0.3), nn.Linear(16, 1))
 
 
-def trained(made: Callable, engine: str, **changes) -> hf.Run:
-    torch.manual_seed(0)
-    model, problem = made()
-    settings = {"epochs": 3, "batch_size": 16, "lr": 1e-3, "warmup": 3, "seed": 2, "validation_rays": 5}
-    with exact_products():
-        return hf.fit(model, problem, engine=engine, device="cuda", **{"callbacks": [], **settings, **changes})
-
-
-def assert_same(ours: hf.Run, theirs: hf.Run) -> None:
-    for mine, other in zip(ours.history, theirs.history, strict=True):
-        assert [mine[key] for key in ("step", "lr", "status")] == [other[key] for key in ("step", "lr", "status")]
-        pairs = [[list(record["losses"].values()) for record in (mine, other)]]
-        pairs += [[record["validation"]["losses"] for record in (mine, other)]] if "validation" in mine else []
-        for pair in pairs:
-            torch.testing.assert_close(*map(torch.tensor, pair), atol=1e-5, rtol=1e-4)
-    if ours.model.target.norms:
-        return  # a bias before BatchNorm has no gradient but rounding, which Adam magnifies
-    for mine, other in zip(ours.model.parameters(), theirs.model.parameters(), strict=True):
-        torch.testing.assert_close(mine, other, atol=1e-5, rtol=1e-3)
-
-
 @pytest.mark.parametrize("engine", ["graph", "eager"])
 def test_networks_side_by_side_are_trained_as_one_by_one(engine, monkeypatch):
     def run() -> hf.Run:
-        made = functools.partial(flat_images, batching="loop")
-        return trained(made, engine, solver=hf.EPO(), rays_per_step=10, batch_size=30)  # more rays than lanes
+        return trained(flat_images, engine, solver=hf.EPO(), rays_per_step=10, batch_size=30)  # more rays than lanes
 
+    monkeypatch.setattr(Stacking, "wants_vmap", lambda self, theta, running: False)
     calls = []
     real = target.side_by_side
     monkeypatch.setattr(target, "side_by_side", lambda *args: calls.append(1) or real(*args))

@@ -99,7 +99,7 @@ def test_a_file_is_fetched_once_into_the_cache(toy, server, cache):
 
 def test_a_download_that_was_cut_goes_on_where_it_stopped(toy, server, cache):
     server.cut = 2 * download.BLOCK
-    with pytest.raises(DataError, match="goes on where it stopped"):
+    with pytest.raises(DataError, match="continues where it stopped"):
         find(toy.name)
     assert not (cache / toy.name).exists()
     server.cut = None

@@ -122,15 +122,15 @@ def test_a_front_that_is_interrupted_goes_on_where_it_was(tmp_path):
 def test_what_was_measured_beside_is_kept_when_it_is_stopped(tmp_path, monkeypatch):
     folder = explored.toy(tmp_path / "run", "vlmop2")
     session = hf.explore(folder).session
-    enough, measure = threading.Event(), session.measure
+    enough, measure = threading.Event(), session._measure
 
-    def slowly(rays):
+    def slowly(rays, split):
         if len(session.front) == 9 + 6:
             enough.set()
             time.sleep(5)  # longer than anybody waits
-        return measure(rays)
+        return measure(rays, split)
 
-    monkeypatch.setattr(session, "measure", slowly)
+    monkeypatch.setattr(session, "_measure", slowly)
     session.refine_beside()
     assert enough.wait(timeout=30)
     session.stop()

@@ -70,7 +70,7 @@ def test_splits_of_the_real_tables_have_the_papers_sizes_and_hold_the_rows_of_th
         assert protected.tolist() == [PROTECTED[name](row) for row in chosen]
         words = [[vocabulary[code] for code in codes] for codes in categories[:200].tolist()]
         assert words == [[row[column] for column in DATA_SETS[name].categories] for row in chosen[:200]]
-        for column, values in zip(DATA_SETS[name].numbers, numbers.double().T):  # standardised, so up to a line
+        for column, values in zip(DATA_SETS[name].numbers, numbers.double().T):  # standardized, so up to a line
             expected = torch.tensor([float(row[column]) for row in chosen], dtype=torch.float64)
             assert torch.corrcoef(torch.stack([values, expected]))[0, 1] > 1 - 1e-9
     numbers = problem.train.source.data[0].double()

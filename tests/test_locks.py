@@ -50,7 +50,7 @@ def test_only_one_process_is_in_a_folder_that_comes_and_goes(tmp_path):
 def test_a_folder_keeps_what_was_written_and_an_error_is_the_one_that_was(tmp_path, monkeypatch):
     with alone_in(tmp_path / "kept"):
         (tmp_path / "kept" / "file").touch()
-        with pytest.raises(BusyError, match="another process is at work"), alone_in(tmp_path / "kept"):
+        with pytest.raises(BusyError, match="another process"), alone_in(tmp_path / "kept"):
             pass
     assert (tmp_path / "kept" / "file").exists()
     monkeypatch.chdir(tmp_path / "kept")

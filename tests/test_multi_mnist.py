@@ -15,7 +15,7 @@ from hyperfront.errors import DataError, HyperfrontError
 from hyperfront.problem.registry import build, problems, recipe
 from hyperfront.zoo.data import composites as made
 from hyperfront.zoo.data.composites import SHA256, SOURCES, compose, composites, digest
-from hyperfront.zoo.data.idx import labelled_images
+from hyperfront.zoo.data.idx import labeled_images
 from hyperfront.zoo.lenet import LeNet
 from hyperfront.zoo.shift import Shift
 from tests.helpers.command import hyperfront_process as hyperfront
@@ -43,7 +43,7 @@ def test_the_published_hashes(name, split):
 def test_composites_follow_the_recipe_that_is_published_with_them():
     """Pixel by pixel, in whole numbers of Python."""
     parts = composites("multi-fashion-mnist", "paper", rows=900, data_dir=DATA)
-    sides = [labelled_images(source, "train", DATA) for source in ("fashion_mnist", "mnist")]
+    sides = [labeled_images(source, "train", DATA) for source in ("fashion_mnist", "mnist")]
     outputs = np.random.PCG64([2021, 0]).random_raw(6 * 120_000).tolist()
     for part, first in (("train", 0), ("val", 108_000)):
         for row in (0, 7, 99):
@@ -67,7 +67,7 @@ def numbered(monkeypatch):
         count = {"train": 60_000, "t10k": 10_000}[part]
         return np.ones((count, 1, 1), np.uint8), np.arange(count)
 
-    monkeypatch.setattr(made, "labelled_images", images)
+    monkeypatch.setattr(made, "labeled_images", images)
 
 
 def used(split: str) -> dict[str, np.ndarray]:

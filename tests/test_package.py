@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -81,6 +82,14 @@ def test_the_version_is_stated_once():
     files = [ROOT / "pyproject.toml", *(ROOT / "src").rglob("*.py")]
     assert [path.name for path in files if stated.search(path.read_text())] == ["__init__.py"]
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == hf.__version__
+
+
+def test_the_checker_of_the_javascript_has_one_version():
+    package = json.loads((ROOT / "package.json").read_text())
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in package["devDependencies"].values())
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][1]["hooks"]
+    (script,) = (hook["entry"].split()[-1] for hook in hooks if hook["entry"].startswith("npm run"))
+    assert script in package["scripts"]
 
 
 def test_files_for_other_tools_are_yaml():

@@ -447,7 +447,9 @@ def test_ctrl_c_says_how_to_continue(tmp_path):
         "--preset",
         "full",
     ]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(RESULTS.parents[1])}
+    root = RESULTS.parents[1]
+    path = os.pathsep.join([str(root), str(root / "src")])
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": path}
     process = subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     )

@@ -142,7 +142,7 @@ def test_the_papers_split_leaks_as_it_is_said_to():
 # ---- losses, scores and the command ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("inputs", ["standardised", "raw"])
+@pytest.mark.parametrize("inputs", ["standardized", "raw"])
 def test_torques_are_over_the_quantile_of_training_and_inputs_as_asked(files, inputs):
     problem, (train, test) = build("sarcos", split="paper", inputs=inputs), recording.load()
     kept = train.index >= 4_448

@@ -332,7 +332,7 @@ def test_prometheus_reads_the_metrics():
 def test_every_request_is_a_line_of_json():
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(logs.JsonLines())
+    handler.setFormatter(logs.JsonFormatter())
     logs.logger.addHandler(handler)
     level = logs.logger.level
     logs.logger.setLevel("INFO")

@@ -13,7 +13,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -61,13 +61,14 @@ def started(*words: str, **environment: str) -> Iterator[tuple[Client, subproces
         stderr=subprocess.PIPE,
         text=True,
         env=os.environ | {"OMP_NUM_THREADS": "1"} | environment,
+        start_new_session=True,  # a process group, so that no worker stays and holds stderr open
     )
     log: list[str] = []
     reader = threading.Thread(target=lambda: log.extend(process.stderr))
     reader.start()
     client = Client(port)
     try:
-        deadline = time.time() + 60
+        deadline = time.time() + 180
         while True:
             assert process.poll() is None and time.time() < deadline, log
             try:
@@ -77,9 +78,11 @@ def started(*words: str, **environment: str) -> Iterator[tuple[Client, subproces
                 time.sleep(0.05)
         yield client, process, log
         process.send_signal(signal.SIGTERM)
-        process.wait(30)
+        process.wait(120)
     finally:
-        process.kill()
+        with suppress(ProcessLookupError):  # it ended by itself, and its workers too
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
         reader.join()
         process.stderr.close()
 
@@ -129,6 +132,25 @@ def test_several_workers_answer_and_count_together(run):
     assert not [worker for worker in workers if Path(f"/proc/{worker}").exists()]
 
 
+def running(process: str) -> bool:
+    """Whether a process is there and has not ended; one that nobody waits for is still listed."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_workers_end_when_the_process_that_started_them_is_killed(run):
+    words = [str(run), "--target", "tests.test_serve_process:net", "--input", "x:FP32:3,4", "--workers", "2"]
+    with started(*words) as (_, process, log):
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        process.kill()
+    deadline = time.time() + 60
+    while alive := [child for child in children if running(child)]:
+        assert time.time() < deadline, (alive, log)
+        time.sleep(0.05)
+
+
 def test_a_port_that_is_taken_is_said_before_an_address_is(run, monkeypatch, capsys):
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
     monkeypatch.setattr(logs, "set_up", lambda level: None)  # it would keep the captured stream
@@ -145,9 +167,9 @@ def test_a_port_that_is_taken_is_said_before_an_address_is(run, monkeypatch, cap
     [
         (["nowhere"], "no checkpoint"),
         (["{run}"], "no code"),
-        (["{run}", "--target", "tests.test_serve_process:net"], "nothing says what the module takes"),
-        (["{run}", "--target", "tests.test_serve_process:net", "--input", "x:FP33:3,4"], "an input is not understood"),
-        (["{run}", "--target", "tests.test_serve_process:net", "--input", "x:FP32:5"], "does not take the inputs"),
+        (["{run}", "--target", "tests.test_serve_process:net"], "the inputs of the module are unknown"),
+        (["{run}", "--target", "tests.test_serve_process:net", "--input", "x:FP33:3,4"], "an input has the wrong form"),
+        (["{run}", "--target", "tests.test_serve_process:net", "--input", "x:FP32:5"], "module fails for inputs"),
         (["{run}", "--target", "tests.test_serve_process:net", "--input", "ray:FP32:3,4"], "the name of the ray"),
         (["{run}", "--max-rows", "0"], "not positive"),
     ],

@@ -12,6 +12,7 @@ from torch.func import functional_call
 import hyperfront as hf
 from hyperfront.errors import TargetError
 from hyperfront.model.assemblies import Replace
+from hyperfront.model.substitution import called
 from hyperfront.storage.batches import row_range
 from hyperfront.storage.nests import map_tensors, tensors
 from tests.helpers.modules import CASES, ConvNet, TiedTransformer, TwoInputs, mlp
@@ -61,7 +62,7 @@ def test_loop_and_vmap_agree_in_values_and_gradients(name, training):
         model, x = wrapped(name, batching=batching)
         model.train(training)
         theta = model.weights(RAYS).detach().requires_grad_()
-        output = model.target.map(lambda network, x: network(x), theta, RAYS, x, split=False)
+        output = model.target.map(called, theta, RAYS, x, split=False)
         (gradient,) = torch.autograd.grad(sum(t.square().sum() for t in tensors(output)), theta)
         results[batching] = (tensors(output)[0].detach(), gradient)
     for batching in ("vmap", "auto"):

@@ -670,13 +670,13 @@ def test_a_solver_may_fall_back_on_half_of_the_rays(named, refused):
         loop._refuse_fallbacks(record, hf.EPO())
 
 
-def test_where_there_is_no_terminal_progress_is_a_line_now_and_then(monkeypatch, capsys):
+def test_where_there_is_no_terminal_progress_is_a_line_now_and_then_and_one_at_the_end(monkeypatch, capsys):
     problem = build("vlmop2")
-    for seconds, lines in ((1e9, 0), (0.0, 3)):
-        monkeypatch.setattr("hyperfront.training.callbacks.LOG_EVERY", seconds)
+    for seconds, epochs in ((1e9, [3]), (0.0, [1, 2, 3])):
+        monkeypatch.setattr("hyperfront.training.progress.LOG_EVERY", seconds)
         hf.fit(problem.model(hidden=4), problem, epochs=3)
         printed = capsys.readouterr().err.splitlines()
-        assert [line.split("  ")[0] for line in printed] == [f"epoch {k}/3" for k in range(1, lines + 1)]
+        assert [line.split("  ")[0] for line in printed] == [f"epoch {k}/3" for k in epochs]
     assert "HV=" in printed[-1] and "l2=" in printed[-1]
 
 

@@ -23,39 +23,43 @@ class HyperfrontError(ValueError):
 
 
 class RayError(HyperfrontError):
-    """A preference that is not a point of the simplex."""
+    """Raised for a preference that is not a point of the simplex."""
 
 
 class LossError(HyperfrontError):
-    """A loss that no solver can work with: NaN, infinite, negative under EPO, or blind to the generated weights."""
+    """Raised for a loss that no solver can use: NaN, infinite, negative under EPO, or independent of theta."""
 
 
 class TargetError(HyperfrontError):
-    """A module that cannot be driven by a hypernetwork as asked."""
+    """Raised for a module whose tensors a hypernetwork cannot generate as asked."""
 
 
 class ProblemError(HyperfrontError):
-    """Objectives, data, units or reference points that do not fit together."""
+    """Raised for objectives, data, units or reference points that do not fit together."""
 
 
 class CheckpointError(HyperfrontError):
-    """A file or run folder that cannot be read, written or resumed."""
+    """Raised for a file or run folder that cannot be read, written or resumed."""
 
 
 class BusyError(CheckpointError):
-    """Another process is at work in a folder."""
+    """Raised for a folder that another process works in."""
 
 
 class DataError(HyperfrontError):
-    """A data file that is missing, damaged, or not what its name says."""
+    """Raised for a data file that is missing, damaged, or of another data set than its name says."""
 
 
 class SelectionError(HyperfrontError):
-    """Limits that no point of the front satisfies."""
+    """Raised for a goal or limits that do not fit the front."""
+
+
+class UnattainableError(SelectionError):
+    """Raised for limits that no point of the front satisfies."""
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> HyperfrontError:
-    """The error for a misspelt name: it suggests the nearest valid one and lists the rest.
+    """The error for a misspelt name suggests the nearest valid name and lists all of them.
 
     >>> unknown_name("problem", "fonsecca", ["fonseca", "zdt1"]).fix
     "did you mean 'fonseca'?"

@@ -15,7 +15,7 @@ import torch
 import uvicorn
 
 import hyperfront as hf
-from hyperfront.apps.serve.app import Server, create_app
+from hyperfront.apps.serve.app import ServerState, create_app
 from hyperfront.apps.serve.options import ServiceOptions
 from hyperfront.apps.serve.service import Service, serve_model
 from hyperfront.apps.serve.tensors import TensorMetadata
@@ -57,7 +57,7 @@ def serving(service: Service, settings: ServiceOptions = ServiceOptions()) -> It
 class Client:
     """Requests as they are, without a library that would correct them."""
 
-    def __init__(self, port: int, server: Server | None = None):
+    def __init__(self, port: int, server: ServerState | None = None):
         self.port, self.address, self.server = port, f"127.0.0.1:{port}", server
 
     def raw(self, message: bytes, wait: float = 5) -> bytes:
@@ -77,7 +77,7 @@ class Client:
     def call(
         self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
     ) -> tuple[int, dict[str, str], bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         try:
             connection.request(method, path, body, headers or {})
             response = connection.getresponse()

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from hyperfront.comparison.formats import filled
-from hyperfront.comparison.method import Job
+from hyperfront.comparison.method import ComparisonJob
 from hyperfront.comparison.methods import find_method
 from hyperfront.comparison.protocol import Protocol
 from hyperfront.comparison.result import Result, loaded, measure
@@ -81,7 +81,7 @@ def run_method(
 ) -> Result:
     """Train a method, or continue its training, in a folder below ``runs``, and measure it."""
     method, start = find_method(name), time.perf_counter()
-    job = Job(method, protocol, problem, seed, runs, [Progress()] if progress else [])
+    job = ComparisonJob(method, protocol, problem, seed, runs, [Progress()] if progress else [])
     before = method.spent(job)
     run, parts = method.train(job)
     seconds = {"total": time.perf_counter() - start + before, **parts}

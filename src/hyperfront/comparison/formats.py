@@ -1,4 +1,4 @@
-"""How stored results and tuning files are read: older schemas are brought up to date, missing settings filled in.
+"""How stored results and tuning files are read: older schemas are upgraded, and missing settings filled in.
 
 ======= ==============================================================================================================
 schema  difference to the schema before
@@ -8,7 +8,7 @@ schema  difference to the schema before
 ======= ==============================================================================================================
 
 A setting that a file does not have gets its default: of the recipe, and of the method's own options. So a new field
-needs no new schema, if its default does what was done before there was such a field.
+needs no new schema, if its default gives the behavior of earlier versions.
 """
 
 from __future__ import annotations

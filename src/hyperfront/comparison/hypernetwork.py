@@ -9,7 +9,7 @@ from torch import Tensor
 
 from hyperfront.comparison.baselines.per_ray import SEPARATE, solver_label
 from hyperfront.comparison.baselines.separate import asked
-from hyperfront.comparison.method import HYPERNETWORK, Job, Method, Trained, name_of
+from hyperfront.comparison.method import HYPERNETWORK, ComparisonJob, Method, Trained, name_of
 from hyperfront.problem import Problem
 from hyperfront.problem.recipe import Recipe
 from hyperfront.solvers import Solver
@@ -31,7 +31,7 @@ def fit_hypernetwork(
     return fit(model, problem, **settings)
 
 
-def _train(job: Job) -> Trained:
+def _train(job: ComparisonJob) -> Trained:
     solver = make_solver(job.method.solver, dict(job.protocol.solver))
     options = job.fitting | {"out": job.folder, "resume": True}
     return fit_hypernetwork(job.problem, job.protocol.rays, solver, job.recipe, **options), {}

@@ -1,4 +1,4 @@
-"""What a method of a comparison is: one record, which says all that other code has to know about it.
+"""A method of a comparison: one record with all facts that other code needs.
 
 A new baseline is one file with a function that trains it and its :class:`Method`, and one line in the table of
 :mod:`hyperfront.comparison.methods`.
@@ -27,7 +27,7 @@ Trained = tuple[Run, dict[str, float]]
 
 @dataclass(frozen=True)
 class Method:
-    """A method by its name, and all that distinguishes it from other methods."""
+    """A method: its name, and the properties that distinguish it from other methods."""
 
     name: str
     """The name in commands, folders and result files."""
@@ -35,7 +35,7 @@ class Method:
     """The name in figures and in the paper's tables."""
     family: str
     """The kind of method, as result files state it."""
-    train: Callable[[Job], Trained]
+    train: Callable[[ComparisonJob], Trained]
     """Trains the method, or continues an interrupted training."""
     solver: str = ""
     """The solver that weighs its losses, if it has one."""
@@ -53,7 +53,7 @@ class Method:
     """A frozen dataclass with the settings that only this method has, and their defaults."""
     check: Callable[[Method, Protocol, Problem], None] = lambda method, protocol, problem: None
     """Raises an error for a problem or settings that the method cannot handle."""
-    spent: Callable[[Job], float] = lambda job: seconds_in(job.folder)
+    spent: Callable[[ComparisonJob], float] = lambda job: seconds_in(job.folder)
     """The seconds that interrupted calls have spent on this job."""
     seconds_after: Callable[[Protocol, Problem, Run], float] = lambda protocol, problem, run: 0.0
     """The seconds that each model takes after it is trained, estimated from the first model of a run."""
@@ -88,7 +88,7 @@ def name_of(family: str, solver: str) -> str:
 
 
 @dataclass(frozen=True)
-class Job:
+class ComparisonJob:
     """One training: a method with one seed on a problem, and the folder of its runs."""
 
     method: Method
@@ -121,7 +121,7 @@ class Job:
 
     @contextmanager
     def bar(self, total: int, unit: str) -> Iterator[Callable[[], Any]]:
-        """A progress bar, if the job shows its progress; what it yields is called after each ``unit``."""
+        """Show a progress bar, if the job shows progress. The caller calls the yielded function after each ``unit``."""
         from tqdm.auto import tqdm
 
         with tqdm(total=total, unit=unit, disable=None if self.callbacks else True, dynamic_ncols=True) as bar:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from hyperfront.comparison import hypernetwork
 from hyperfront.comparison.baselines import cpmtl, evolutionary, per_ray, single_task
-from hyperfront.comparison.method import Job, Method, Trained
+from hyperfront.comparison.method import ComparisonJob, Method, Trained
 from hyperfront.errors import unknown_name
 
 METHODS: dict[str, Method] = {
@@ -41,5 +41,5 @@ def stored_method(name: str, family: str) -> Method:
     return METHODS.get(name) or Method(name, label=name, family=family, train=_unknown)
 
 
-def _unknown(job: Job) -> Trained:
+def _unknown(job: ComparisonJob) -> Trained:
     raise unknown_name("method", job.method.name, METHODS)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from hyperfront.comparison.baselines import fit_stacked
 from hyperfront.comparison.baselines.per_ray import with_references
-from hyperfront.comparison.method import Job
+from hyperfront.comparison.method import ComparisonJob
 from hyperfront.comparison.methods import find_method
 from hyperfront.comparison.protocol import Protocol
 from hyperfront.problem import Problem
@@ -30,7 +30,7 @@ def seconds_together(method: str, protocol: Protocol, problem: Problem) -> float
     if known.hypernetwork:
         with tempfile.TemporaryDirectory() as folder:
             run, _ = known.train(
-                Job(known, _shortened(protocol, method), problem, seed=0, runs=Path(folder), callbacks=[])
+                ComparisonJob(known, _shortened(protocol, method), problem, seed=0, runs=Path(folder), callbacks=[])
             )
         return _of_all_epochs(run, protocol, method)
     if not known.one_per_ray:

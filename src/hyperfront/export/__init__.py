@@ -3,7 +3,7 @@
 - :func:`plain`: the network at a ray as safetensors, with a loader of a few lines;
 - :func:`pt2` and :func:`onnx`: the graph of that network, or of hypernetwork and target with the ray as an input;
 - :func:`int8`: a model whose hypernetwork takes a quarter of the bytes;
-- :func:`card`: what a model is, in words and tables (Markdown).
+- :func:`card`: a description of a model in words and tables (Markdown).
 
 >>> from torch import nn
 >>> import hyperfront as hf, tempfile

@@ -1,4 +1,4 @@
-"""How far a file is from PyTorch: both run on the same inputs."""
+"""The agreement of an exported file with PyTorch: both run on the same inputs."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Runner = Callable[[dict[str, Tensor]], list[Tensor]]
 
 @dataclass(frozen=True)
 class Agreement:
-    """Differences of all numbers, each relative to the largest of its output where that is above 1."""
+    """Differences of all numbers, relative to the largest number of their output if that is above 1."""
 
     largest: float
     beyond: float
     """Share of the numbers that differ by more than 1e-5. A network that uses the place of a maximum, as ENet does, may
-    find another one where two values are equal up to rounding, and differ around it; everything else agrees."""
+    find another place if two values are equal up to rounding, and differ around it; other numbers agree."""
 
     def __str__(self) -> str:
         if not self.largest:
@@ -38,8 +38,8 @@ class Agreement:
 
 
 def compare(graph: Graph, path: Path, inputs: list[dict[str, Tensor]] | None = None) -> Agreement:
-    """The file at ``path`` against the graph it was made of, on these inputs (by default a few); an error if it differs
-    in more than a hundredth of the numbers."""
+    """Compare the file at ``path`` with its graph, on ``inputs`` (by default a few). Raise an error if more than a
+    hundredth of the numbers differ."""
     run = runner(graph, path)
     gaps = []
     for values in inputs or _examples(graph):
@@ -58,7 +58,7 @@ def compare(graph: Graph, path: Path, inputs: list[dict[str, Tensor]] | None = N
 
 
 def runner(graph: Graph, path: Path) -> Runner:
-    """The file as a function of named inputs, in onnxruntime or in PyTorch."""
+    """Load the file as a function of named inputs, in onnxruntime or in PyTorch."""
     if path.suffix != ".onnx":
         with quiet():
             module = torch.export.load(path).module()
@@ -82,7 +82,7 @@ def runner(graph: Graph, path: Path) -> Runner:
 
 
 def _examples(graph: Graph) -> list[dict[str, Tensor]]:
-    """One row and all of the example; for a front at four rays."""
+    """Example inputs: one row and all rows; for a front, at four rays."""
     m, generator = len(graph.document["objectives"]), torch.Generator().manual_seed(0)
     found = []
     for ray in Dirichlet(1.0).sample(4 if RAY in graph.inputs else 1, m, generator):

@@ -1,4 +1,4 @@
-"""The model card: what a model is, what it was trained on, what it reaches, and what it should not be trusted with."""
+"""The model card: a description of a model, its training data, its quality and its limitations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hyperfront.model import ParetoModel
 from hyperfront.problem.registry import Notes, entry, is_builtin
 from hyperfront.storage.markdown import as_markdown
 
-ROWS = 11  # of the front that are shown
+ROWS = 11  # the most points of the front in the card
 SPLITS = {"val": "validation", "test": "test"}
 NORMALISATION = {
     "grid": "BatchNorm uses statistics of training data, interpolated between a grid of rays.",
@@ -46,10 +46,10 @@ def card(
     training: Mapping[str, Any] | None = None,
     remarks: Iterable[str] = (),
 ) -> str:
-    """The card of a model, or of its network at ``ray``, as Markdown.
+    """Make the card of a model, or of its network at ``ray``, as Markdown.
 
-    ``front`` is what was measured, ``files`` says what each exported file is, ``training`` has more lines about the
-    training, and ``remarks`` are further limits. Words that come from a checkpoint are escaped.
+    ``front`` is the measured front, ``files`` describes each exported file, ``training`` has more lines about the
+    training, and ``remarks`` are further limitations. Words from a checkpoint are escaped.
     """
     kind = type(model.target.skeleton).__name__
     goals = [_text(name) for name in model.objectives]
@@ -235,7 +235,7 @@ def _number(value: float) -> str:
 
 
 def _text(value: Any) -> str:
-    """Words as Markdown shows them, in one line: no table, link, code or HTML can begin in them.
+    """Escape words for Markdown, in one line, so that no table, link, code or HTML can begin in them.
 
     >>> _text("a|b <script>")
     'a\\\\|b &lt;script&gt;'

@@ -31,7 +31,7 @@ def pt2(model: ParetoModel, path: str | Path, like: Batch | Problem, *, ray: Any
 
 
 def onnx(model: ParetoModel, path: str | Path, like: Batch | Problem, *, ray: Any = None) -> Path:
-    """The same for ONNX runtimes, with inputs and outputs by name: ``ray``, then those of the module's ``forward``."""
+    """Write the front, or the network at ``ray``, as ONNX. Inputs are ``ray`` and the arguments of ``forward``."""
     check_onnx()
     return write_onnx(graph(model, like, ray), Path(path))
 
@@ -64,11 +64,11 @@ def write_onnx(graph: Graph, path: Path) -> Path:
                 external_data=False,
                 verbose=False,
             )
-    except Exception as error:  # whatever the exporter meets in a user's module
+    except Exception as error:  # any error of the exporter in a user's module
         raise HyperfrontError(
             "the module cannot be written as ONNX", got=reason(error), fix="export to .pt2, which holds any graph"
         ) from error
-    assert made is not None  # it is None only where it writes a file itself
+    assert made is not None  # it is None only if the exporter writes the file itself
     _name_batch(made.model, graph)
     made.model.metadata_props["hyperfront"] = json.dumps(graph.document)
     files.write_bytes(path, made.model_proto.SerializeToString())
@@ -76,7 +76,7 @@ def write_onnx(graph: Graph, path: Path) -> Path:
 
 
 def _name_batch(model: Any, graph: Graph) -> None:
-    """Call the size of the batch so, where the tracer has made up a name."""
+    """Name the size of the batch, where the tracer has invented a name."""
     symbols = {str(value.shape[0]) for value in model.graph.inputs if value.name in graph.batched}
     for value in [*model.graph.inputs, *model.graph.outputs]:
         for axis, size in enumerate(value.shape or ()):
@@ -85,7 +85,7 @@ def _name_batch(model: Any, graph: Graph) -> None:
 
 
 def check_onnx() -> None:
-    """An error with the line to type, if the packages for ONNX are not there."""
+    """Raise an error with the install command, if the packages for ONNX are missing."""
     missing = [name for name in ("onnx", "onnxscript", "onnxruntime") if importlib.util.find_spec(name) is None]
     if missing:
         raise HyperfrontError(

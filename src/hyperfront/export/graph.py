@@ -1,4 +1,4 @@
-"""What is exported: a module with tensors as inputs, all of them named, and the names of its outputs.
+"""The graph to export: a module with named tensors as inputs, and the names of its outputs.
 
     front       ray [m], inputs [B, ...]  ->  outputs [B, ...]         hypernetwork and target in one graph
     one ray     inputs [B, ...]           ->  outputs [B, ...]         the plain module
@@ -20,16 +20,17 @@ from torch import Tensor, nn
 from hyperfront.errors import HyperfrontError
 from hyperfront.export.tracing import quiet, reason
 from hyperfront.model import ParetoModel
+from hyperfront.model.substitution import called
 from hyperfront.problem import Problem
 from hyperfront.storage.batches import Batch, argument_names, arguments, named_outputs, rows
 from hyperfront.storage.nests import map_tensors, named, tensors
 
 RAY = "ray"
-ROWS = 4  # of an example
+ROWS = 4  # rows of an example
 
 
 class FrontModule(nn.Module):
-    """``ray [m], inputs -> outputs``. The ray is divided by its sum, since nobody checks it outside Python."""
+    """``ray [m], inputs -> outputs``. The ray is divided by its sum, since rays are not checked outside Python."""
 
     def __init__(self, model: ParetoModel, nest: Callable[[Iterable[Tensor]], Batch], finish: Callable[[Any], Any]):
         super().__init__()
@@ -38,7 +39,7 @@ class FrontModule(nn.Module):
     def forward(self, ray: Tensor, *inputs: Tensor) -> Any:
         rays = self.model.align((ray / ray.sum())[None])
         theta, x = self.model.hypernet(rays), self.nest(inputs)
-        outputs = self.model.target.map(lambda network, x: network(x), theta, rays, x, split=False)
+        outputs = self.model.target.map(called, theta, rays, x, split=False)
         return self.finish(map_tensors(lambda tensor: tensor.squeeze(0), outputs))
 
 
@@ -60,10 +61,10 @@ class Graph:
 
     module: nn.Module
     inputs: dict[str, Tensor]
-    """By name, the ray first; the first dimension of the others is the batch, where they have the same."""
+    """Inputs by name, the ray first. The first dimension of the others is the batch, if they all have the same."""
     outputs: tuple[str, ...]
     document: dict[str, Any]
-    """Objectives, convention of the rays and the ray (None: all), to go with the file."""
+    """Objectives, convention of the rays and the ray (None: all), stored in the file."""
 
     @property
     def batched(self) -> tuple[str, ...]:
@@ -77,28 +78,30 @@ class Graph:
         shapes: dict[str, Any] = {name: {0: batch} if name in self.batched else None for name in self.inputs}
         ray = {RAY: shapes.pop(RAY)} if RAY in shapes else {}
         dynamic = ray | {"inputs": tuple(shapes.values())} if self.batched else None
-        empty = tuple(torch.zeros_like(tensor) for tensor in self.inputs.values())  # a .pt2 keeps what was traced
+        empty = tuple(
+            torch.zeros_like(tensor) for tensor in self.inputs.values()
+        )  # a .pt2 file stores the traced inputs
         try:
             with quiet(), torch.no_grad():
                 return torch.export.export(self.module, empty, dynamic_shapes=dynamic, strict=False)
-        except Exception as error:  # whatever the tracer meets in a user's module
+        except Exception as error:  # any error of the tracer in a user's module
             raise HyperfrontError(
                 "torch.export cannot trace the module",
                 got=reason(error),
-                expected="a forward without decisions on values, for batches of any size",
+                expected="a forward without branches on values, for batches of any size",
             ) from error
 
     @torch.no_grad()
     def __call__(self, inputs: dict[str, Tensor]) -> list[Tensor]:
-        """The outputs in PyTorch, in the order of their names."""
+        """Compute the outputs in PyTorch, in the order of their names."""
         return tensors(self.module(*inputs.values()))
 
 
 def graph(model: ParetoModel, like: Batch | Problem, ray: Any = None) -> Graph:
-    """The graph of the whole front, or of one ``ray``, on the CPU and in evaluation mode.
+    """Make the graph of the whole front, or of one ``ray``, on the CPU and in evaluation mode.
 
-    ``like`` is a batch of inputs such as the module takes: their shapes and types matter, not their values. Or it is a
-    problem, whose data give one.
+    ``like`` is a batch of inputs of the module, whose shapes and types matter, not their values. Or it is a problem,
+    whose data give such a batch.
     """
     problem = like if isinstance(like, Problem) else None
     if problem:
@@ -142,7 +145,7 @@ def example(problem: Problem) -> Batch:
 
 
 def _named_inputs(module: nn.Module, batch: Batch) -> dict[str, Tensor]:
-    """The tensors of a batch, by the names of the parameters that they go to."""
+    """The tensors of a batch, by the names of the parameters that take them."""
     args, kwargs = arguments(batch)
     parameters = argument_names(module, len(args))
     found = [pair for name, value in [*zip(parameters, args), *kwargs.items()] for pair in named(value, name)]

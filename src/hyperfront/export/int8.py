@@ -2,8 +2,8 @@
 
     W_ij ~ s_i q_ij,     q_ij = round(W_ij / s_i) in -127 ... 127,     s_i = max_j |W_ij| / 127
 
-A row of ``W`` makes one generated weight, so each has a scale ``s_i`` of its own. Weights are stored so, and products
-are taken in the precision of the features: only what is generated is rounded, by at most ``s_i / 2`` for each feature.
+A row of ``W`` makes one generated weight, so each row has its own scale ``s_i``. Weights are stored as ``q``, and
+products are taken in the precision of the features: generated weights are rounded by at most ``s_i / 2`` per feature.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LEVELS = 127
 
 
 class Int8Linear(nn.Module):
-    """``features [..., hidden] -> [..., n]``, as the layer it is made of up to rounding.
+    """``features [..., hidden] -> [..., n]``, equal to the original layer up to rounding.
 
     >>> layer = nn.Linear(4, 3)
     >>> (Int8Linear(layer)(torch.ones(1, 4)) - layer(torch.ones(1, 4))).abs().max() < 0.01
@@ -47,7 +47,7 @@ class Int8Linear(nn.Module):
 
 
 def int8(model: ParetoModel) -> ParetoModel:
-    """A copy of the model with the heads of its hypernetwork in int8: to be evaluated and exported, not trained."""
+    """Copy the model with the heads of its hypernetwork in int8. The copy cannot be trained."""
     heads = getattr(model.hypernet, "heads", None)
     if not isinstance(heads, nn.Linear):
         raise HyperfrontError(

@@ -1,4 +1,4 @@
-"""The network at one ray as files for those who have no hyperfront: safetensors, and a loader of a few lines."""
+"""The network at one ray as files that need no hyperfront: safetensors, and a loader of a few lines."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _BUILD = """    if module is None:
 def plain(model: ParetoModel, ray: Any, path: str | Path) -> tuple[Path, Path]:
     """Write ``model.at(ray)`` to ``path``, a safetensors file, and beside it a loader, ``path`` with the suffix .py.
 
-    The names in the file are those of the module's ``state_dict``, so that any module of the same shape takes them:
+    The names in the file are those of the module's ``state_dict``, so that any module of the same shape can load them:
 
         from NAME import load
         module = load(YourModule())
@@ -46,14 +46,14 @@ def plain(model: ParetoModel, ray: Any, path: str | Path) -> tuple[Path, Path]:
         raise HyperfrontError("weights are written as safetensors", got=path, expected="NAME.safetensors")
     if model.target.norms and model.target.batchnorm == "batch":
         raise HyperfrontError(
-            "a module that normalizes by the statistics of its batch is more than its weights",
+            "a module that normalizes by the statistics of its batch cannot be stored as weights",
             got='batchnorm="batch"',
             fix='export to .pt2 or ONNX, or train with batchnorm="grid"',
         )
     tensors = model.at(ray).state_dict()
     odd = [name for name, value in tensors.items() if not isinstance(value, Tensor)]
     if odd:
-        raise HyperfrontError("the state of the module is not made of tensors alone", got=odd[0], fix="export to .pt2")
+        raise HyperfrontError("the state of the module holds more than tensors", got=odd[0], fix="export to .pt2")
     document = {
         "module": type(model.target.skeleton).__name__,
         "objectives": list(model.objectives),
@@ -66,7 +66,7 @@ def plain(model: ParetoModel, ray: Any, path: str | Path) -> tuple[Path, Path]:
 
 
 def loader_text(model: ParetoModel, weights: str) -> str:
-    """The loader, as Python. What comes from a checkpoint is written as literals, so that it stays data."""
+    """The loader, as Python. Values from a checkpoint are written as literals, so that they stay data."""
     problem = model.record.get("problem")
     built_in = "" if problem is None else _BUILD.format(problem=problem, arguments=model.record.get("arguments", {}))
     kind = type(model.target.skeleton).__name__

@@ -1,4 +1,4 @@
-"""What surrounds PyTorch's exporters: silence, and the reason when they fail."""
+"""Helpers around PyTorch's exporters: they silence messages, and find the reason of a failure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without what the exporters say about packages that are not needed, and about their own deprecations."""
+    """Silence the exporters' messages about unneeded packages and about their own deprecations."""
     levels = {log: log.level for log in map(logging.getLogger, ("torch.onnx", "onnxscript", "onnx_ir"))}
     for log in levels:
         log.setLevel(logging.ERROR)

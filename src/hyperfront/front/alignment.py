@@ -1,13 +1,14 @@
-"""Rays that mean what they say on data that training has not seen.
+"""Alignment: move rays so that they balance the losses on validation data, not on training data.
 
 EPO balances *training* losses: at a ray ``r`` it makes all ``r_j l_j`` equal, for the losses of the batches that it is
-trained on. Objectives differ in how well they generalize, so on unseen data the products drift apart, the further the
-longer one trains. What a user asks for with ``r`` is the balance there. So the hypernetwork is asked for another ray,
+trained on. Objectives differ in how well they generalize, so on unseen data the products drift apart, and longer
+training drives them further apart. A user who asks for ``r`` means the balance on unseen data. So the hypernetwork gets
+another ray,
 
     r'_j ~ r_j exp(c_j(r)),
 
-with ``c`` such that the losses on a validation split lie where ``r`` wants them. The weights stay as they are: the
-front is the same curve, on which every ray has moved to its place.
+with ``c`` chosen so that all ``r_j l_j`` are equal on a validation split. The weights do not change: the front is the
+same curve, and only the assignment of rays to its points is new.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from hyperfront.problem import Split
 
 TURNS = 12
 RATE = 0.5
-"""The share of what is missing that a turn adds to ``c``."""
+"""Each turn adds this share of the remaining difference to ``c``."""
 LARGEST = 3.0
-"""No entry of a ray is changed by more than this, as a logarithm: a front that ends is not met by going on."""
+"""The largest change of the logarithm of an entry: beyond the end of a front no change reaches the balance."""
 
 
 @torch.no_grad()
@@ -37,12 +38,12 @@ def align(
     """Align the rays of ``model``, which was trained with the convention ``inverse``, on ``split`` (validation data).
 
     On a grid of rays ``c`` is found by iteration, ``c_j <- c_j + rate (ln r_j - ln d_j)``, where ``d_j ~ 1 / l_j`` is
-    the ray that was reached; of all turns each grid ray keeps the ``c`` with the best uniformity. ``turned(turn=...,
-    turns=...)`` is called after each.
+    the ray that was reached. Each grid ray keeps the ``c`` of the turn with its best uniformity. ``turned(turn=...,
+    turns=...)`` is called after each turn.
     """
     check_convention(model.record.get("convention", "inverse"))
     partitions = model.target.grid(model.m)
-    rays = das_dennis(model.m, partitions).clamp_min(0.25 / partitions)  # a corner asks for the impossible
+    rays = das_dennis(model.m, partitions).clamp_min(0.25 / partitions)  # a corner is impossible
     rays = rays / rays.sum(-1, keepdim=True)
     c, best, found = torch.zeros_like(rays), torch.full((len(rays),), -torch.inf).double(), torch.zeros_like(rays)
     for turn in range(1, TURNS + 1):
@@ -59,10 +60,10 @@ def align(
 
 
 def check_convention(convention: str) -> None:
-    """An error for rays that ask for anything but a balance of losses."""
+    """Raise an error unless rays ask for a balance of losses."""
     if convention != "inverse":
         raise HyperfrontError(
             "only rays that ask for a balance of losses can be aligned",
             got=f"a model whose rays are {convention}",
-            expected="one that is trained with EPO, Tchebycheff, or another solver of the convention 'inverse'",
+            expected="a model trained with EPO, Tchebycheff, or another solver of the convention 'inverse'",
         )

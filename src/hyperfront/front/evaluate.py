@@ -12,6 +12,7 @@ from hyperfront import preferences
 from hyperfront.errors import ProblemError
 from hyperfront.front.front import Front
 from hyperfront.model import ParetoModel
+from hyperfront.model.substitution import called
 from hyperfront.problem import Problem, Split
 from hyperfront.problem.losses import Measure
 from hyperfront.storage.nests import map_tensors
@@ -20,20 +21,20 @@ from hyperfront.storage.nests import map_tensors
 def evaluate(
     model: ParetoModel, split: Split | Problem, rays: Tensor | Sequence | int = 25, *, batch_size: int = 1024
 ) -> Front:
-    """The front of ``model`` on a split, at ``rays`` (or that many, laid out evenly).
+    """Measure the front of ``model`` on a split, at ``rays``: a table of rays, or their number, for an even grid.
 
-    Losses are evaluated as they declare (:mod:`hyperfront.problem.losses`): a plain function is averaged over batches
-    by their rows, others are computed once over the whole split.
+    Each loss declares how it is evaluated (:mod:`hyperfront.problem.losses`): a plain function is averaged over
+    batches, weighted by their rows; a ``SetLoss`` or ``Gathered`` is computed once over the whole split.
     """
     if isinstance(split, Problem):
         if split.has_data:
             raise ProblemError(
-                "evaluate needs to know on which data", got="a problem", fix="pass problem.val, or once problem.test"
+                "evaluate measures one split", got="a problem", fix="pass problem.val, or once problem.test"
             )
         split = split.val
     if not isinstance(split, Split):
         raise ProblemError(
-            "evaluate needs a split of a problem, which knows the losses",
+            "evaluate needs a split of a problem, which holds data and losses",
             got=type(split).__name__,
             expected="problem.val or problem.test, with problem = hyperfront.supervised(...)",
         )
@@ -57,13 +58,13 @@ def evaluate(
 
 @torch.no_grad()
 def _measure(model: ParetoModel, split: Split, rays: Tensor, batch_size: int) -> tuple[Tensor, dict[str, Tensor]]:
-    """Losses ``[R, m]`` and scores ``[R]`` each, over all rows of the split."""
+    """Compute losses ``[R, m]`` and scores ``[R]`` each, over all rows of the split."""
     problem = split.problem
     measures = {**problem.measures, **{f"score {name}": score for name, score in problem.scores.items()}}
     at_once = max(1, 2**26 // model.target.held)  # rays whose weights fit in a quarter of a gigabyte
 
     def statistics(network: Any, batch: Any) -> Any:
-        output = network(problem.inputs(batch))
+        output = called(network, problem.inputs(batch))
         if problem.function is not None:
             return {"all": problem.function(output).double()}
         found = {name: measure.statistics(output, batch) for name, measure in measures.items()}
@@ -72,10 +73,10 @@ def _measure(model: ParetoModel, split: Split, rays: Tensor, batch_size: int) ->
     mode = model.training
     model.eval()
     try:
-        found: list[dict[str, Any]] = []  # what each ray has seen so far
+        found: list[dict[str, Any]] = []  # the statistics of each ray over all batches so far
         for part in model.prepare(rays).split(at_once):
             theta, sums = model.hypernet(part), dict[str, Any]()  # sums of all rays at once
-            others = [dict[str, Any]() for _ in part]  # and what does not add up, ray by ray
+            others = [dict[str, Any]() for _ in part]  # statistics that cannot be added, ray by ray
             for batch in split.source.batches(batch_size, model.device):
                 stacked = model.target.map(statistics, theta, part, batch, split=False)
                 apart = {
@@ -101,7 +102,7 @@ def _measure(model: ParetoModel, split: Split, rays: Tensor, batch_size: int) ->
 
 
 def _merged(measures: Mapping[str, Measure], first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    """The statistics of two sets of rows, the first of which may be none."""
+    """Merge the statistics of two sets of rows; the first set may be empty."""
     return {name: measures[name].merge(first[name], new) if first else new for name, new in second.items()}
 
 
@@ -110,5 +111,5 @@ def _each_ray(stacked: dict[str, Any], count: int) -> list[dict[str, Any]]:
 
 
 def _widened(tensor: Tensor) -> Tensor:
-    """Sums over a split are taken in float64."""
+    """Convert to float64, in which sums over a split are taken."""
     return tensor.double() if tensor.is_floating_point() else tensor

@@ -1,7 +1,7 @@
-"""The front: losses reached at rays, and what can be asked of them.
+"""The front: losses reached at rays, their quality, and the selection of an operating point.
 
-:func:`evaluate` measures one; it remembers how, so that :meth:`Front.select` can look between the sampled rays. A front
-that was loaded from a file selects among its points, and says so.
+A front measured by :func:`evaluate` keeps its evaluator, so that :meth:`Front.select` can measure between the sampled
+rays. A front loaded from a file selects among its own points, and warns about that.
 """
 
 from __future__ import annotations
@@ -53,10 +53,16 @@ class Front:
         best = ", ".join(f"{name} from {column.min().item():.4g}" for name, column in self.columns().items())
         return f"Front at {len(self)} rays: {best}"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a picture, the quality, and some of the points."""
+        from hyperfront.front import notebook  # needs matplotlib
+
+        return notebook.html(self)
+
     # ---- quality ---------------------------------------------------------------------------------------------
 
     def hypervolume(self, reference: Sequence[float] | None = None) -> float:
-        """The volume dominated by the front, up to the reference point (by default the problem's)."""
+        """Compute the volume dominated by the front, up to the reference point (default: the problem's)."""
         point = self.reference if reference is None else tuple(float(value) for value in reference)
         if point is None:
             worst = [f"{value:.3g}" for value in self.losses.amax(0).tolist()]
@@ -70,30 +76,31 @@ class Front:
             raise ProblemError(
                 "no point of the front is better than the reference point in all objectives",
                 got=f"reference {point}, smallest losses {best}",
-                expected="a reference that is worse than the points to be counted",
+                expected="a reference point that is worse than some points in all objectives",
             )
         return volume
 
     def uniformity(self, base: float = math.e) -> float:
-        """Mean over the rays of ``1 - KL(r l / sum r l || 1/m)``; ``base`` is that of the logarithm.
+        """Mean over the rays of ``1 - KL(r l / sum r l || 1/m)``, with the logarithm to ``base``.
 
-        Rays that are directions of the losses are inverted first; loss weights are taken as they are, as in the paper.
+        Rays of the convention ``direction`` are inverted first; loss weights are not changed, as in the paper.
         """
         direction = self.convention == "direction"
         rays = preferences.convert(self.rays, "direction", "inverse") if direction else self.rays
         return float(indicators.uniformity(self.losses, rays, base=base).mean())
 
     def nondominated_share(self) -> float:
-        """Share of the points that no other point dominates; copies of a point count once."""
+        """Share of the points that no other point dominates; copies of a point are counted once."""
         return indicators.nondominated_share(self.losses)
 
     # ---- choosing an operating point -------------------------------------------------------------------------
 
     def select(self, minimize: str, subject_to: Mapping[str, Limit] | None = None, *, rounds: int = 8) -> Tensor:
-        """The ray ``[m]`` with the smallest ``minimize`` that keeps the limits.
+        """Find the ray ``[m]`` that minimizes the loss or score ``minimize`` within the limits.
 
-        A limit is a number that a loss may not exceed, or a pair such as ``(">=", 0.9)``, as scores need. The search
-        starts at the sampled points and goes on over the whole continuous front (:mod:`hyperfront.front.selection`).
+        A limit is a number that a loss may not exceed, or a pair with a direction such as ``(">=", 0.9)``, which scores
+        need. The search starts at the sampled points and continues on the whole continuous front
+        (:mod:`hyperfront.front.selection`).
         """
         columns, limits = self.columns(), {}
         for name, limit in (subject_to or {}).items():
@@ -110,7 +117,7 @@ class Front:
         if any(sign not in ("<=", ">=") for sign, _ in limits.values()):
             raise SelectionError("a limit has an unknown direction", got=limits, expected='("<=", x) or (">=", x)')
         if self.evaluator is None:
-            warnings.warn("a front without its model selects among its own points only", stacklevel=2)
+            warnings.warn("this front has no model, so only its own points are searched", stacklevel=2)
             index = selection.best(columns, minimize, limits)
             selection.check(columns, index, limits)
             return self.rays[index]
@@ -126,8 +133,11 @@ class Front:
     # ---- pictures and files ----------------------------------------------------------------------------------
 
     def plot(self, path: str | Path | None = None, *, kind: str = "auto") -> Any:
-        """The front as a matplotlib figure, or written to ``path`` (.png, .svg, .pdf, or .html to explore)."""
-        from hyperfront import plots  # only those who draw need matplotlib and plotly
+        """Draw the front as a matplotlib figure, or write it to ``path`` (.png, .svg, .pdf, or .html to explore).
+
+        The figure shows itself as the value of a notebook's cell, with and without ``%matplotlib``.
+        """
+        from hyperfront import plots  # imported here, since only drawing needs matplotlib and plotly
 
         if path is not None and Path(path).suffix.lower() == ".html":
             from hyperfront.plots import interactive as backend
@@ -139,7 +149,7 @@ class Front:
         return figure
 
     def save(self, path: str | Path) -> None:
-        """Write JSON, or CSV (rays, losses and scores alone) by the suffix."""
+        """Write JSON, or CSV with rays, losses and scores only; the suffix of ``path`` decides."""
         path = Path(path)
         if path.suffix.lower() == ".csv":
             files.write_bytes(path, self._csv().encode())
@@ -147,7 +157,7 @@ class Front:
         files.write_json(path, self.document())
 
     def document(self) -> dict[str, Any]:
-        """The front as JSON, which :meth:`load` reads."""
+        """The front as a JSON document, as :meth:`load` reads it."""
         return {
             "format": FORMAT,
             "schema": SCHEMA,
@@ -171,7 +181,7 @@ class Front:
 
     @classmethod
     def load(cls, path: str | Path) -> Front:
-        """A front from the JSON that :meth:`save` wrote."""
+        """Read a front from the JSON that :meth:`save` wrote."""
         document = files.read_json(Path(path))
         try:
             if document["format"] != FORMAT:
@@ -193,7 +203,7 @@ class Front:
             raise CheckpointError("the file does not hold a front", got=f"{path}: {error!r}") from None
 
     def _check_shapes(self) -> None:
-        """An error if its parts do not belong together, as in a file that was altered."""
+        """Raise an error if shapes do not match, for example in an altered file."""
         count, m = len(self.rays), len(self.objectives)
         fits = self.rays.shape == self.losses.shape == (count, m)
         fits = fits and all(values.shape == (count,) for values in self.scores.values())

@@ -1,8 +1,8 @@
 """Finding the ray for "minimize a, subject to b <= x" on the learned, continuous front.
 
-Every round puts a smooth surface through the points measured so far, asks it where to look, and measures there. The
-surface is a cubic spline (radial basis functions with a linear part): it bends as the front does, so that the edge of
-the feasible set is followed and met to many digits after a few rounds, where searches along fixed directions get stuck.
+Every round fits a smooth surface to the points measured so far, finds its optima, and measures the front there. The
+surface is a cubic spline (radial basis functions with a linear part). It bends like the front, so a few rounds find the
+edge of the feasible set to many digits, where searches along fixed directions stop early.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
-from hyperfront.errors import SelectionError
+from hyperfront.errors import UnattainableError
 
 Columns = Mapping[str, Tensor]
 Limits = Mapping[str, tuple[str, float]]
 
 
 def best(columns: Columns, minimize: str, limits: Limits) -> int:
-    """Index of the best point within the limits; where there is none, of the one nearest to them."""
+    """Index of the best point within the limits, or of the point nearest to the limits if none is within them."""
     excess = _excess(columns, limits)
     kept = (excess == 0) & ~columns[minimize].isnan()
     return int(torch.where(kept, columns[minimize], math.inf).argmin()) if kept.any() else int(excess.argmin())
 
 
 def check(columns: Columns, index: int, limits: Limits) -> None:
-    """An error that names the nearest attainable limits, if the point does not keep them."""
+    """Raise an error that names the nearest attainable limits, if the point does not keep the limits."""
     if _excess(columns, limits)[index] > 0:
-        raise SelectionError(
-            "no ray of the front keeps the limits",
+        raise UnattainableError(
+            "no ray of the front is within the limits",
             got=", ".join(f"{name} {sign} {limit:g}" for name, (sign, limit) in limits.items()),
             expected="limits that can be attained; the nearest point has "
             + ", ".join(f"{name} = {columns[name][index].item():.6g}" for name in limits),
@@ -41,7 +41,7 @@ def check(columns: Columns, index: int, limits: Limits) -> None:
 def search(
     measure: Callable[[Tensor], Columns], rays: Tensor, columns: Columns, minimize: str, limits: Limits, *, rounds: int
 ) -> Tensor:
-    """The best ray ``[m]`` found from the measured points ``rays [R, m]`` on; ``measure`` evaluates new ones."""
+    """Find the best ray ``[m]``, starting from the measured points ``rays [R, m]``; ``measure`` evaluates new rays."""
     generator = torch.Generator().manual_seed(0)
     columns = {name: values.clone() for name, values in columns.items()}
     for turn in range(rounds):
@@ -49,7 +49,7 @@ def search(
         more = measure(new)
         rays = torch.cat([rays, new])
         columns = {name: torch.cat([values, more[name]]) for name, values in columns.items()}
-    for _ in rays:  # alone, a ray may come out different in the last digit than in a batch, and so may the next best
+    for _ in rays:  # measured alone, a ray may differ in the last digit, and so may the next best ray
         index = best(columns, minimize, limits)
         if _excess(columns, limits)[index] > 0:
             break
@@ -65,7 +65,7 @@ def search(
 def _proposals(
     rays: Tensor, columns: Columns, minimize: str, limits: Limits, reach: float, generator: torch.Generator
 ) -> Tensor:
-    """Optima of the surface near the best ray, at several distances from the limits, and a few rays at random."""
+    """Propose optima of the surface near the best ray, at several distances from the limits, and a few random rays."""
     centre, m = rays[best(columns, minimize, limits)], rays.shape[1]
     columns = {name: columns[name] for name in dict.fromkeys([minimize, *limits])}
     near = (_place(rays) - _place(centre)).norm(dim=1).argsort()
@@ -88,7 +88,7 @@ def _proposals(
 
 
 def _surface(rays: Tensor, columns: Columns) -> Callable[[Tensor], Columns]:
-    """Columns as functions of the ray: ``sum_k c_k |x - x_k|^3`` plus a linear function of ``x``."""
+    """Fit the columns as functions of the ray: ``sum_k c_k |x - x_k|^3`` plus a linear function of ``x``."""
     knots, m = _place(rays), rays.shape[1]
 
     def design(x: Tensor) -> Tensor:
@@ -111,14 +111,14 @@ def _place(rays: Tensor) -> Tensor:
 
 
 def _around(ray: Tensor, reach: float, count: int, generator: torch.Generator) -> Tensor:
-    """Rays ``[count, m]`` at random, about ``reach`` away from ``ray`` in those coordinates."""
+    """Draw rays ``[count, m]``, about ``reach`` away from ``ray`` in the coordinates of :func:`_place`."""
     noise = torch.randn(count, len(ray), dtype=ray.dtype, generator=generator)
     cloud = (ray + reach * (ray + 0.1) * noise).clamp_min(1e-4)
     return cloud / cloud.sum(-1, keepdim=True)
 
 
 def _excess(columns: Columns, limits: Limits) -> Tensor:
-    """How far each point is beyond the limits, relative to them: 0 where it keeps all, infinite where it is NaN."""
+    """Relative violation of the limits by each point: 0 within all limits, infinite for NaN."""
     excess = torch.zeros_like(next(iter(columns.values())))
     for name, (sign, limit) in limits.items():
         over = columns[name] - limit if sign == "<=" else limit - columns[name]

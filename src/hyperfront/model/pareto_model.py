@@ -6,14 +6,15 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from hyperfront.errors import HyperfrontError
 from hyperfront.model.hypernets import Hypernet
-from hyperfront.model.roles import Role
+from hyperfront.model.substitution import called
+from hyperfront.model.summary import counts, title
 from hyperfront.model.target import Target
 from hyperfront.preferences import interpolation, validate
 from hyperfront.storage import checkpoint
@@ -77,12 +78,12 @@ class ParetoModel(nn.Module):
         rays, x = self.prepare(rays), to_device(x, self.device)
         theta = self.hypernet(rays)
         if not paired:
-            return self.target.map(lambda network, x: network(x), theta, rays, x, split=False)
+            return self.target.map(called, theta, rays, x, split=False)
         if rows(x) != len(rays):
             raise HyperfrontError(
                 "paired needs one ray for each row", got=f"{len(rays)} rays, {rows(x)} rows", expected="as many"
             )
-        outputs = self.target.map(lambda network, x: network(x), theta, rays, split(x, len(rays)), split=True)
+        outputs = self.target.map(called, theta, rays, split(x, len(rays)), split=True)
         return map_tensors(lambda tensor: tensor.squeeze(1), outputs)
 
     def at(self, ray: Tensor | Sequence) -> nn.Module:
@@ -111,25 +112,24 @@ class ParetoModel(nn.Module):
 
     def summary(self) -> str:
         """What is generated, what is trained directly, and how large it all is."""
-        counts = {role: [spec.size for spec in self.target.tensors if spec.role == role] for role in get_args(Role)}
-        own = sum(p.numel() for p in self.hypernet.parameters())
-        trained, whole = own + sum(counts["trained"]), sum(map(sum, counts.values())) - sum(counts["buffer"])
-        each = own / self.target.n
-        rows = [
-            ("generated", self.target.n, self.target.assembly.describe()),
-            ("trained", sum(counts["trained"]), "weights directly, shared by all rays"),
-            ("frozen", sum(counts["frozen"]), "weights"),
-            ("hypernetwork", own, f"parameters, {each:,.{1 if each >= 1 else 3}f} for each number generated"),
-            ("in all", trained, f"parameters to train, {trained / whole:,.2f} times the target's"),
-            ("BatchNorm", len(self.target.norms), f"layer(s), statistics: {self.target.batchnorm}"),
-        ]
-        title = f"{type(self.target.skeleton).__name__} as a function of rays over {', '.join(self.objectives)}"
-        return "\n".join([title, *(f"  {what:<13}{count:>12,} {text}" for what, count, text in rows if count)])
+        return "\n".join([title(self), *(f"  {what:<13}{count:>12,} {text}" for what, count, text in counts(self))])
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the summary, and the tensors."""
+        from hyperfront.model import notebook
+
+        return notebook.html(self)
 
     # ---- files -----------------------------------------------------------------------------------------------
 
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        """Leave out an empty alignment, as :class:`Target` does with empty statistics."""
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        if not self.alignment.numel():
+            del destination[prefix + "alignment"]
+
     def _load_from_state_dict(self, state_dict: Any, prefix: Any, *args: Any, **kwargs: Any) -> None:
-        """An alignment may be empty, here or there; models of before there was one have none."""
+        """An alignment may be empty, here or there."""
         stored = state_dict.setdefault(prefix + "alignment", self.alignment.new_zeros(0, self.m))
         grid = math.comb(self.target.grid(self.m) + self.m - 1, self.m - 1)
         if tuple(stored.shape) in ((0, self.m), (grid, self.m)):  # others do not fit, and are refused

@@ -6,7 +6,7 @@ import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -30,23 +30,28 @@ class Stacking:
 
     def __init__(self, module: nn.Module, mode: str):
         self.module, self.mode = module, mode
-        self._works: bool | None = None  # whether vmap does, not known yet
+        self._works: dict[str, bool] = {}
+        """Whether several rays can go together through forward and backward pass, as far as that is known."""
 
     @contextmanager
-    def attempt(self, device: torch.device) -> Iterator[None]:
-        """Try vmap inside. In mode ``"auto"`` a failure is swallowed and remembered, so that the loop takes over."""
+    def attempt(self, device: torch.device, direction: Literal["forward", "backward"]) -> Iterator[None]:
+        """Try rays together inside. In mode ``"auto"`` a failure is swallowed and remembered: the loop takes over."""
         if self.mode == "vmap":
             yield
             return
-        known = self._works or torch.compiler.is_compiling()
+        known = self._works.get(direction) or torch.compiler.is_compiling()
         before = None if known else _random_state(device)
         try:
             yield
-            self._works = True
+            self._works[direction] = True
         except (RuntimeError, ValueError, NotImplementedError):
-            self._works = False
+            self._works[direction] = False
             if before:
                 _set_random_state(device, before)  # forget what the attempt drew for dropout
+
+    def knows(self, direction: str) -> bool:
+        """Whether it is known if rays can go together through this pass."""
+        return direction in self._works
 
     def wants_vmap(self, theta: Tensor, running: bool) -> bool:
         """Whether the rays of ``theta [R, n]`` go through vmap; ``running``: calls update averages of BatchNorm."""
@@ -54,20 +59,30 @@ class Stacking:
             return self.mode == "vmap"
         slow = _LOOP_ALWAYS + (_LOOP_ON_CPU if theta.device.type == "cpu" else ())
         large = theta.shape[1] > _LARGE and self._has(_IMAGES)
-        return not (len(theta) == 1 or self._works is False or running or large or self._has(slow))
+        works = self._works.get("forward", True) and not (torch.is_grad_enabled() and self._alone)
+        works = works and not torch.is_autocast_enabled(theta.device.type)  # vmap hides some operations from it
+        return works and not (len(theta) == 1 or running or large or self._has(slow))
 
     def wants_streams(self, theta: Tensor, running: bool) -> bool:
         """Whether the networks of a loop run side by side, each on a stream of its own."""
-        return len(theta) > 1 and theta.is_cuda and torch.is_grad_enabled() and not running and self._forgets()
+        if len(theta) == 1 or not theta.is_cuda or not torch.is_grad_enabled() or running or self._alone:
+            return False
+        return self.mode == "auto" and self._forgets()
+
+    @property
+    def _alone(self) -> bool:
+        """Whether the backward passes of the rays have to be taken one ray after the other."""
+        return not self._works.get("backward", True)
 
     @property
     def possible(self) -> bool:
         """Whether several rays can be run at once, under vmap, be it faster or not."""
-        return self.mode != "loop" and self._works is not False and not self._has(_LOOP_ALWAYS)
+        return self.mode != "loop" and self._works.get("forward", True) and not self._has(_LOOP_ALWAYS)
 
     def vectorizes(self, device: torch.device) -> bool:
         """Whether the backward passes of several objectives are better taken at once, under vmap."""
-        return device.type == "cuda" and self.mode != "loop" and not self._has(_LOOP_ALWAYS + _IMAGES)
+        possible = device.type == "cuda" and self.mode != "loop" and not self._alone
+        return possible and not self._has(_LOOP_ALWAYS + _IMAGES)
 
     def _forgets(self) -> bool:
         """Whether a call can leave nothing behind for the next one: no buffers but those of BatchNorm."""

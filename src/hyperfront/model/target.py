@@ -1,10 +1,10 @@
 """The target: any ``nn.Module`` as a function of generated weights ``theta``.
 
-A :class:`Target` keeps a private copy of the module, and for the time of a call puts the tensors made of ``theta`` in
-the place of its own (as ``torch.func.functional_call`` does, in less time). Every floating-point parameter is
-*generated* by the hypernetwork, *trained* directly (shared by all rays) or *frozen*. ``theta [n]`` is what the
-hypernetwork emits; an :mod:`assembly <hyperfront.model.assemblies>` makes tensors of it: as they are, by low-rank
-additions, or by scaling and shifting features.
+A :class:`Target` keeps a private copy of the module, and puts the tensors made of ``theta`` in the place of its own
+(:mod:`hyperfront.model.substitution`). Every floating-point parameter is *generated* by the hypernetwork, *trained*
+directly (shared by all rays) or *frozen*. ``theta [n]`` is what the hypernetwork emits; an :mod:`assembly
+<hyperfront.model.assemblies>` makes tensors of it: as they are, by low-rank additions, or by scaling and shifting
+features.
 
 BatchNorm normalizes by the current ray's batch while training. For prediction it needs statistics that do not depend
 on the batch but do depend on the ray: :meth:`Target.calibrate` estimates them on a grid of rays from training samples,
@@ -18,6 +18,7 @@ import copy
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -27,10 +28,12 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 
 from hyperfront.errors import TargetError
 from hyperfront.model.assemblies import Assembly, Replace
+from hyperfront.model.refusals import refuse
 from hyperfront.model.roles import Generate, Rest, matching, table
 from hyperfront.model.stacking import Stacking, side_by_side, stack
+from hyperfront.model.substitution import Network, Places, called
 from hyperfront.preferences import das_dennis, interpolation, nearest
-from hyperfront.storage.batches import Batch, arguments
+from hyperfront.storage.batches import Batch
 from hyperfront.storage.nests import map_tensors
 
 
@@ -69,9 +72,9 @@ class Target(nn.Module):
         self.stacking = Stacking(skeleton, batching)
         self.knots: list[list[float]] | None = None
         """Rays to keep BatchNorm statistics at, where there is no network between them."""
-        self.places = _Places.of(skeleton)
         self.assembly = assembly(skeleton, matching(skeleton, generate))
         _check_assembly(self.assembly, generate, skeleton)
+        refuse(skeleton, self.assembly.names)
         self.tensors = table(skeleton, self.assembly.names, self.assembly.base, rest)
         self.sizes = [part.size for part in self.assembly.parts]
         self.n = sum(self.sizes)
@@ -79,6 +82,8 @@ class Target(nn.Module):
         """Numbers that one ray's network has for itself, once assembled."""
         self._register_shared()
         self._prepare_normalization()
+        self.places = Places(skeleton)
+        self.places.leave()
         self.train(module.training)
 
     skeleton: nn.Module
@@ -125,15 +130,20 @@ class Target(nn.Module):
         """Follow a change of precision (``model.double()``); the private copy stays where it is."""
         super()._apply(fn, recurse)
         self.tensors = tuple(spec.converted(fn) for spec in self.tensors)
-        own = {**dict(self.skeleton.named_parameters()), **dict(self.skeleton.named_buffers())}
-        for spec in self.tensors:
-            own[spec.name].data = own[spec.name].data.to(getattr(torch, spec.dtype))
+        self.places.convert(lambda tensor: tensor.to(fn(tensor.new_empty(0)).dtype))
         return self
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        """Leave out an empty table: empty tensors look like shared ones to safetensors' writers, which drop all but
+        one of them."""
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        if not self.statistics.numel():
+            del destination[prefix + "statistics"]
 
     def _load_from_state_dict(self, state_dict: Any, prefix: Any, *args: Any, **kwargs: Any) -> None:
         """Statistics are empty before the first calibration, so a stored table may have more rows than ours."""
-        stored = state_dict.get(prefix + "statistics")
-        if stored is not None and stored.ndim == 2 and stored.shape[1] == self.statistics.shape[1]:
+        stored = state_dict.setdefault(prefix + "statistics", self.statistics[:0])
+        if stored.ndim == 2 and stored.shape[1] == self.statistics.shape[1]:
             self.statistics = self.statistics.new_zeros(stored.shape)
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 
@@ -141,11 +151,12 @@ class Target(nn.Module):
 
     def start(self) -> Tensor:
         """``theta [n]``, on the CPU, that makes the module as it was given."""
-        return self.assembly.start(self.skeleton)
+        with self.places.restored():
+            return self.assembly.start(self.skeleton)
 
-    def unpack(self, theta: Tensor) -> dict[str, Tensor]:
-        """The tensors of the module at ``theta [n]``, by name, apart from BatchNorm statistics."""
-        shared = self.shared()
+    def unpack(self, theta: Tensor, shared: dict[str, Tensor] | None = None) -> dict[str, Tensor]:
+        """The tensors of the module at ``theta [n]`` and the ``shared`` ones, by name, without BatchNorm statistics."""
+        shared = self.shared() if shared is None else shared
         parts = [part.view(spec.shape) for spec, part in zip(self.assembly.parts, theta.split(self.sizes))]
         dtypes = {spec.name: getattr(torch, spec.dtype) for spec in self.tensors}
         made = self.assembly.assemble(parts, shared)
@@ -161,13 +172,22 @@ class Target(nn.Module):
             if spec.role != "generated"
         }
 
+    def assign(self, buffers: dict[str, Tensor]) -> None:
+        """Keep buffers that the module assigned in a call. All rays share them: each call sees the last one's."""
+        if torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
+            raise RuntimeError("the module assigns buffers, which a graph would not see")
+        for name, tensor in buffers.items():
+            setattr(self, _flat(name), tensor)
+
     def network(self, theta: Tensor, statistics: Tensor | None = None) -> Network:
         """The module with the weights ``theta [n]`` and the BatchNorm ``statistics [width]``, if it needs some."""
         return Network(self, self.assembled(theta, theta.new_zeros(0) if statistics is None else statistics))
 
-    def assembled(self, theta: Tensor, statistics: Tensor) -> dict[str, Tensor]:
+    def assembled(
+        self, theta: Tensor, statistics: Tensor, shared: dict[str, Tensor] | None = None
+    ) -> dict[str, Tensor]:
         """All tensors that the module needs, by name."""
-        values = self.unpack(theta)
+        values = self.unpack(theta, shared)
         return values | self._unpack_statistics(statistics) if statistics.numel() else values
 
     # ---- several rays ----------------------------------------------------------------------------------------
@@ -182,21 +202,28 @@ class Target(nn.Module):
         """
         statistics, running = self.statistics_for(rays, theta), self.batchnorm == "shared" and self.training
 
-        def one(theta: Tensor, statistics: Tensor, batch: Batch) -> Any:
-            return function(Network(self, self.assembled(theta, statistics)), batch)
+        def one(theta: Tensor, statistics: Tensor, batch: Batch, shared: dict[str, Tensor] | None = None) -> Any:
+            return function(Network(self, self.assembled(theta, statistics, shared), together=shared is None), batch)
 
         if self.stacking.wants_vmap(theta, running):
-            with self.stacking.attempt(theta.device):
+            with self.stacking.attempt(theta.device, "forward"):
                 batched = torch.vmap(one, in_dims=(0, 0, 0 if split else None), randomness="different")
                 return batched(theta, statistics, batch)
         parts = (map_tensors(lambda t: t[r], batch) if split else batch for r in range(len(theta)))  # noqa: B023
         rows = [theta.squeeze(0)] if len(theta) == 1 else theta  # one ray: a view, whose gradient is not copied
         if self.stacking.wants_streams(theta, running):
-            return stack(side_by_side(one, zip(rows, statistics, parts)))
+            # gradients of what the rays share meet in these views, on this stream
+            shared = {name: tensor.view_as(tensor) for name, tensor in self.shared().items()}
+            return stack(side_by_side(partial(one, shared=shared), zip(rows, statistics, parts)))
         results = []
         for row, statistic, part in zip(rows, statistics, parts):
             results.append(function(Network(self, self.assembled(row, statistic)), part))
         return stack(results)
+
+    def together(self, theta: Tensor) -> bool:
+        """Whether a training step takes the networks of ``theta [R, n]`` through forward and backward pass at once."""
+        running = self.batchnorm == "shared" and self.training
+        return self.stacking.wants_vmap(theta, running) or self.stacking.wants_streams(theta, running)
 
     # ---- BatchNorm -------------------------------------------------------------------------------------------
 
@@ -256,14 +283,15 @@ class Target(nn.Module):
         hooks = [layer.register_forward_pre_hook(record(name)) for name, layer in self.norms.items()]
         try:
             for x in inputs:
-                self.network(theta)(x)
+                called(self.network(theta), x)
         finally:
             for handle in hooks:
                 handle.remove()
-        found = []
-        for name, layer in self.norms.items():
+        found, own = [], self.shared()
+        for name in self.norms:
             # a layer that only training uses keeps its own values
-            found += _pooled(torch.stack(seen[name])) if seen[name] else [layer.running_mean, layer.running_var]
+            kept = [own[f"{name}.{part}".removeprefix(".")] for part in ("running_mean", "running_var")]
+            found += _pooled(torch.stack(seen[name])) if seen[name] else kept
         return torch.cat([tensor.to(self.statistics) for tensor in found])
 
     def _unpack_statistics(self, statistics: Tensor) -> dict[str, Tensor]:
@@ -276,7 +304,8 @@ class Target(nn.Module):
     @torch.no_grad()
     def plain(self, theta: Tensor, ray: Tensor) -> nn.Module:
         """The module itself with ``theta`` and the ray's statistics written into it: no trace of this package."""
-        module = copy.deepcopy(self.skeleton)
+        with self.places.restored():
+            module = copy.deepcopy(self.skeleton)
         values = self.unpack(theta)
         if self.norms and self.batchnorm == "grid":
             values |= self._unpack_statistics(self.statistics_at(ray[None])[0])
@@ -291,52 +320,12 @@ class Target(nn.Module):
         return module.to(theta.device).eval()
 
 
-class Network:
-    """The module of a :class:`Target` with ``values``, tensors by name, in the place of its own for every call."""
-
-    def __init__(self, target: Target, values: dict[str, Tensor]):
-        self.target, self.values = target, values
-
-    def __call__(self, x: Batch) -> Any:
-        """The module's output on ``x``, which is one tensor, a tuple of positional or a dict of keyword arguments."""
-        args, kwargs = arguments(x)
-        places = self.target.places
-        before = [store[key] for store, key, _ in places]
-        try:
-            for store, key, name in places:
-                store[key] = self.values[name]
-            return self.target.skeleton(*args, **kwargs)
-        finally:
-            for (store, key, _), tensor in zip(places, before):
-                store[key] = tensor
-
-
 def _check_assembly(assembly: Assembly, generate: Generate, module: nn.Module) -> None:
     if not assembly.names:
         raise TargetError(
             "no parameter of the target is generated",
             got=f"generate = {generate!r}",
             expected=f"a pattern that matches {assembly.takes}: " + ", ".join(dict(module.named_parameters())),
-        )
-
-
-class _Places(list[tuple[dict[str, Any], str, str]]):
-    """Every place that holds a tensor: the dict of its layer, the key there, and the name under which that tensor comes
-    first, which tied ones share.
-
-    A type of its own, since ``torch.export`` puts copies of plain lists and dicts into the modules it has traced, and
-    tensors put into the copy of a layer's dict would never reach the layer.
-    """
-
-    @classmethod
-    def of(cls, module: nn.Module) -> _Places:
-        first: dict[Tensor, str] = {}
-        return cls(
-            (store, key, first.setdefault(tensor, f"{prefix}.{key}".removeprefix(".")))
-            for prefix, layer in module.named_modules()
-            for store in (layer._parameters, layer._buffers)
-            for key, tensor in store.items()
-            if tensor is not None
         )
 
 

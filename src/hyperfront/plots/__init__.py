@@ -1,8 +1,7 @@
 """Pictures of fronts: ``static`` draws them with matplotlib, ``interactive`` with plotly, ``save`` writes them.
 
 Both back ends have the same two functions, ``front(front, kind=...)`` and ``evolution(records, objectives=...)``.
-What they share stands here, the palette, the words and the geometry, so that they show the same thing. Neither library
-is imported before its back end is.
+They share the palette, the words and the geometry of this file. A library is imported with its back end only.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from hyperfront.errors import HyperfrontError, unknown_name
 __all__ = ["save"]
 
 INK, MUTED, PALE, PAPER = "#22262b", "#6b7480", "#dfe3e8", "#ffffff"
-BLUE, VERMILION = "#0072b2", "#d55e00"  # of Okabe and Ito: told apart by all kinds of colour vision
+BLUE, VERMILION = "#0072b2", "#d55e00"  # of Okabe and Ito: all kinds of color vision distinguish them
 SEQUENTIAL = ("#440154", "#414487", "#2a788e", "#22a884", "#7ad151")  # viridis without its end, too pale on white
 OBJECTIVES_OF = {"2d": 2, "3d": 3, "ternary": 3, "parallel": None}
 
 
 class FrontLike(Protocol):
-    """What is drawn of a front: ``rays`` and ``losses`` ``[R, m]``, each of the scores ``[R]``, ``truth [K, m]``."""
+    """The parts of a front that are drawn: ``rays`` and ``losses [R, m]``, each score ``[R]``, and ``truth [K, m]``."""
 
     @property
     def objectives(self) -> tuple[str, ...]: ...
@@ -61,7 +60,7 @@ class Column(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """One number per record, with the best it can be (NaN where that is unknown) and what that is."""
+    """One number per record, with the best possible value (NaN if unknown) and its description."""
 
     name: str
     values: np.ndarray
@@ -95,7 +94,7 @@ def save(figure: Any, path: str | Path) -> Path:
 
 
 def kind_for(front: FrontLike, kind: str) -> str:
-    """The kind to draw; ``auto`` is 2d, 3d or parallel, by the number of objectives."""
+    """Choose the kind to draw; ``auto`` is 2d, 3d or parallel, by the number of objectives."""
     m = len(front.objectives)
     if not len(front.losses):
         raise HyperfrontError(
@@ -116,7 +115,7 @@ def kind_for(front: FrontLike, kind: str) -> str:
 
 
 def headline(front: FrontLike, kind: str) -> tuple[str, str]:
-    """Title and subtitle: what is shown, and where it comes from."""
+    """Title and subtitle: the content of the figure, and its origin."""
     known = {key: front.provenance.get(key) for key in ("problem", "solver", "split", "seed")}
     title = "Rays of the Pareto front" if kind == "ternary" else "Pareto front"
     title = f"{title} of {known['problem']}" if known["problem"] else title
@@ -128,29 +127,29 @@ def headline(front: FrontLike, kind: str) -> tuple[str, str]:
 
 
 def array(values: Any) -> np.ndarray:
-    """Tensors of any device, lists and arrays as float64."""
+    """Convert tensors of any device, lists and arrays to float64 arrays."""
     return torch.as_tensor(values, dtype=torch.float64).detach().cpu().numpy()
 
 
 def columns(front: FrontLike) -> list[Column]:
-    """All that is known of the rays: losses, scores, and the uniformity whose mean is that of the front."""
+    """The numbers known for each ray: losses, scores, and the uniformity, whose mean is that of the front."""
     rays, losses = (torch.as_tensor(array(t)) for t in (front.rays, front.losses))
     table = [Column(name, "loss", array(losses[:, j])) for j, name in enumerate(front.objectives)]
     table += [Column(name, "score", array(values)) for name, values in front.scores.items()]
     if "uniformity" not in front.scores:
-        by_direction = front.convention == "direction"  # uniformity is about the inverse of the losses' direction
+        by_direction = front.convention == "direction"  # uniformity is defined for inverse rays
         inverse = preferences.convert(rays, "direction", "inverse") if by_direction else rays
         table.append(Column("uniformity", "", array(indicators.uniformity(losses, inverse))))
     return table
 
 
 def ray_column(front: FrontLike) -> Column:
-    """What points are coloured by: the first entry of their rays."""
+    """The column that colors the points: the first entry of their rays."""
     return Column(f"ray entry of {front.objectives[0]}", "", array(front.rays)[:, 0])
 
 
 def curves(points: np.ndarray) -> list[np.ndarray]:
-    """The points ``[K, 2]`` of a front as its connected curves, each in the order of the first objective.
+    """Divide the points ``[K, 2]`` of a front into connected curves, each in the order of the first objective.
 
     A gap is a step more than twice as long as those before and after it, and than 3 % of the axes: a curve may be
     sampled unevenly, but its steps change gradually.
@@ -166,7 +165,7 @@ def curves(points: np.ndarray) -> list[np.ndarray]:
 
 
 def extent(points: np.ndarray) -> np.ndarray:
-    """Length of each axis ``[m]`` that holds the points ``[K, m]``, 1 where they do not differ."""
+    """Length of each axis ``[m]`` that holds the points ``[K, m]``, 1 if they are all equal."""
     ranges = np.ptp(points, axis=0)
     return np.where(ranges > 0, ranges, 1.0)
 
@@ -177,7 +176,7 @@ def best_of(losses: np.ndarray) -> np.ndarray:
 
 
 def joined(losses: np.ndarray, truth: np.ndarray | None) -> list[np.ndarray]:
-    """The non-dominated of ``losses [R, 2]`` as curves, joined only where they lie at the same curve of the truth."""
+    """Join the non-dominated points of ``losses [R, 2]`` to curves, one for each curve of the truth."""
     best = losses[best_of(losses) & np.isfinite(losses).all(axis=1)]
     best = best[np.lexsort((-best[:, 1], best[:, 0]))]
     if truth is None or not len(best):
@@ -192,7 +191,7 @@ def joined(losses: np.ndarray, truth: np.ndarray | None) -> list[np.ndarray]:
 def half_lines(rays: np.ndarray, convention: str, *, upper: np.ndarray) -> np.ndarray:
     """The rays ``[R, 2]`` in loss space from the origin to the edges ``upper [2]`` of the axes, ``[R, 2 ends, 2]``.
 
-    ``l_j = t / r_j`` where the convention is ``inverse``, ``l = t r`` where it is ``direction``; weights are no lines.
+    ``l_j = t / r_j`` for the convention ``inverse``, ``l = t r`` for ``direction``; weights have no lines.
 
     >>> half_lines(np.array([[0.8, 0.2]]), "inverse", upper=np.array([1.0, 1.0]))[0, 1]
     array([0.25, 1.  ])
@@ -205,7 +204,7 @@ def half_lines(rays: np.ndarray, convention: str, *, upper: np.ndarray) -> np.nd
 
 
 def limits(fronts: Sequence[np.ndarray], truth: Any, reference: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of the axes ``[2], [2]``: all points, and the origin and the reference where they do not dwarf these."""
+    """Ends of the axes ``[2], [2]``: they hold all points, origin and reference too unless they are far away."""
     points = np.vstack([*fronts, *([] if truth is None else [array(truth)])])
     points = points[np.isfinite(points).all(axis=1)]
     low, high = (points.min(axis=0), points.max(axis=0)) if len(points) else np.array([[0.0, 0.0], [1.0, 1.0]])
@@ -213,7 +212,7 @@ def limits(fronts: Sequence[np.ndarray], truth: Any, reference: Any) -> tuple[np
     if (low >= 0).all() and (low <= span).all():
         low = np.zeros_like(low)
     if reference is not None:
-        low = np.minimum(low, array(reference))  # below the points of a front that is still bad
+        low = np.minimum(low, array(reference))  # a bad front may lie beyond the reference
         if (array(reference) <= high + 0.6 * span).all():
             high = np.maximum(high, array(reference))
     margin = 0.04 * np.maximum(high - low, span)
@@ -221,13 +220,13 @@ def limits(fronts: Sequence[np.ndarray], truth: Any, reference: Any) -> tuple[np
 
 
 def reference_label(reference: Sequence[float], upper: np.ndarray) -> str:
-    """The name of the reference point in a legend; it is marked at the edge where it lies beyond."""
+    """The name of the reference point in a legend; a point beyond the axes is marked at their edge."""
     beyond = ", beyond the axes" if (array(reference) > upper).any() else ""
     return f"reference ({', '.join(f'{value:.4g}' for value in reference)}){beyond}"
 
 
-def spread(records: Sequence[Mapping[str, Any]], most: int) -> list[Mapping[str, Any]]:
-    """At most ``most`` of the records, evenly spaced, the first and the last among them."""
+def evenly_spaced(records: Sequence[Mapping[str, Any]], most: int) -> list[Mapping[str, Any]]:
+    """Keep at most ``most`` of the records, evenly spaced, with the first and the last."""
     if not records:
         raise HyperfrontError("nothing to draw", got="no records", expected="one for each epoch that was evaluated")
     return [records[i] for i in np.unique(np.linspace(0, len(records) - 1, most).round().astype(int))]
@@ -244,14 +243,14 @@ def history(records: Sequence[Mapping[str, Any]], truth: Any, reference: Any) ->
 
 
 def ends(values: np.ndarray) -> tuple[float, float]:
-    """Least and greatest value, the same number where they differ by rounding only."""
+    """The least and the greatest value, made equal if they differ by rounding only."""
     finite = values[np.isfinite(values)] if np.isfinite(values).any() else np.zeros(1)
     low, high = float(finite.min()), float(finite.max())
     return (low, high) if high - low > 1e-9 * max(abs(low), abs(high)) else (high, high)
 
 
-def colour_range(column: Column) -> tuple[float, float]:
-    """The values at the ends of the colours, never the same; those of uniformity end at 1, where all is well."""
+def color_range(column: Column) -> tuple[float, float]:
+    """The values at the ends of the color scale, never equal; the scale of uniformity ends at 1, the best value."""
     low, high = ends(column.values)
     if column.name == "uniformity":
         return min(low, 0.99), 1.0
@@ -259,7 +258,7 @@ def colour_range(column: Column) -> tuple[float, float]:
 
 
 def parallel_lines(values: np.ndarray, spans: Sequence[tuple[float, float]]) -> list[np.ndarray]:
-    """Values ``[R, A]`` on ``A`` parallel axes from height 0 to 1, each from end to end of its span: ``R`` lines."""
+    """Make ``R`` lines of values ``[R, A]`` on ``A`` parallel axes, each scaled from its span to heights 0 to 1."""
     low, high = np.array(spans).T
     heights = np.where(high > low, (values - low) / np.where(high > low, high - low, 1), 0.5)
     return [np.column_stack([np.arange(len(spans)), row]) for row in heights]

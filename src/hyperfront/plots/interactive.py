@@ -1,4 +1,4 @@
-"""Fronts for the browser: plotly figures that tell ray, losses and scores of the point under the pointer."""
+"""Fronts for the browser: plotly figures that show ray, losses and scores of the point under the pointer."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ PAGE = """<!DOCTYPE html>
 """
 AXIS = {"gridcolor": PALE, "linecolor": MUTED, "showline": True, "zeroline": False, "ticks": "outside"}
 CONFIG = {"displaylogo": False, "responsive": True, "toImageButtonOptions": {"format": "svg"}}
-CONFIG |= {"showSendToCloud": False}  # plotly shows a button that sends the data to its cloud unless told not to
+CONFIG |= {"showSendToCloud": False}  # plotly shows a button that sends the data to its cloud by default
 QUIET = {"hoverinfo": "skip", "showlegend": False}
 
 
 def front(front: FrontLike, *, kind: str = "auto") -> go.Figure:
-    """The front as a ``2d``, ``3d``, ``ternary`` or ``parallel`` plot; ``auto`` chooses by the number of objectives.
+    """Draw the front as a ``2d``, ``3d``, ``ternary`` or ``parallel`` plot; ``auto`` chooses by the objectives.
 
-    Points are coloured by the first entry of their ray; in ``ternary`` a menu chooses loss, score or uniformity.
+    Points are colored by the first entry of their ray; in ``ternary`` a menu chooses loss, score or uniformity.
     """
     kind = plots.kind_for(front, kind)
     figure = {"2d": _plane, "3d": _space, "ternary": _ternary, "parallel": _parallel}[kind](front)
@@ -50,12 +50,12 @@ def evolution(
     truth: Tensor | None = None,
     reference: Sequence[float] | None = None,
 ) -> go.Figure:
-    """Training seen from the front: a slider over epochs moves the front, beside hypervolume and uniformity.
+    """Draw the front during training: a slider over epochs moves the front, beside hypervolume and uniformity.
 
     ``records`` hold ``epoch``, ``losses [R, m]``, ``hypervolume`` and ``uniformity``; ``truth [K, m]``. Beyond two
     objectives the front is drawn in parallel coordinates. At most 200 epochs are kept, evenly spaced.
     """
-    records = plots.spread(records, 200)
+    records = plots.evenly_spaced(records, 200)
     epochs, losses = [record["epoch"] for record in records], [plots.array(record["losses"]) for record in records]
     figure = go.Figure()
     if len(objectives) == 2:
@@ -122,7 +122,7 @@ def _space(front: FrontLike) -> go.Figure:
         figure.add_scatter3d(x=x, y=y, z=z, mode="markers", marker=dust, name="true front", hoverinfo="skip")
     x, y, z = plots.array(front.losses).T.tolist()
     points = _points(front, size=6)
-    del points["marker"]["line"]  # of one width in space
+    del points["marker"]["line"]  # in 3d all points have one width
     figure.add_scatter3d(x=x, y=y, z=z, **points)
     look = {"gridcolor": PALE, "showbackground": False, "zeroline": False, "linecolor": MUTED, "showline": True}
     axes = {f"{axis}axis": {"title": {"text": name}, **look} for axis, name in zip("xyz", front.objectives)}
@@ -136,7 +136,7 @@ def _ternary(front: FrontLike) -> go.Figure:
     table, points = plots.columns(front), _points(front, size=13)
     looks = [_marker(column, size=13) for column in table]
     figure = go.Figure(go.Scatterternary(a=a, b=b, c=c, **{**points, "marker": {**points["marker"], **looks[0]}}))
-    figure.update_traces(marker={"colorbar": {"title": {"text": ""}}})  # it would stay in the way of longer ticks
+    figure.update_traces(marker={"colorbar": {"title": {"text": ""}}})  # it would cover longer ticks
     title = {"xref": "paper", "x": 1, "xanchor": "right", "yref": "paper", "y": 1, "yanchor": "top", "showarrow": False}
     figure.add_annotation(text=table[0].label, **title)
     buttons = [{"label": column.label, "method": "update", "args": [
@@ -194,7 +194,7 @@ def _add_parallel_axes(figure: go.Figure, names: Sequence[str], spans: list[tupl
 
 
 def _add_player(figure: go.Figure, epochs: Sequence[int]) -> None:
-    """Places for the three panels, and the slider and buttons that go through the frames."""
+    """Place the three panels, and add the slider and buttons that step through the frames."""
     figure.update_layout(xaxis={"domain": [0, 0.6]}, yaxis={"domain": [0, 1]})
     for axis, name, place in ((2, "hypervolume", [0.58, 1]), (3, "uniformity", [0, 0.42])):
         across = {"domain": [0.7, 1], "anchor": f"y{axis}", "title": {"text": "epoch"}, **AXIS}
@@ -229,7 +229,7 @@ def _points(front: FrontLike, *, size: int) -> dict[str, Any]:
 
 
 def _losses(objectives: Sequence[str], values: np.ndarray) -> dict[str, Any]:
-    """What the points of one epoch tell: the losses of their ray, which has a point or, in parallel, a line of them."""
+    """The hover text of one epoch: the losses of each ray, at its point or along its line in parallel coordinates."""
     rows = ["<br>".join(f"{name}: <b>{v:.4g}</b>" for name, v in zip(objectives, row)) for row in values]
     points = 1 if len(objectives) == 2 else len(objectives) + 1
     text = [f"<b>ray {ray}</b><br>{row}" for ray, row in enumerate(rows) for _ in range(points)]
@@ -237,7 +237,7 @@ def _losses(objectives: Sequence[str], values: np.ndarray) -> dict[str, Any]:
 
 
 def _marker(column: plots.Column, *, size: int) -> dict[str, Any]:
-    low, high = plots.colour_range(column)
+    low, high = plots.color_range(column)
     title = {"text": column.label, "side": "right", "font": {"size": 14}}
     bar = {"title": title, "thickness": 14, "outlinewidth": 0, "len": 0.9}
     colours = {"color": column.values.tolist(), "cmin": low, "cmax": high, "colorscale": list(SEQUENTIAL)}
@@ -246,7 +246,7 @@ def _marker(column: plots.Column, *, size: int) -> dict[str, Any]:
 
 def _ray_colours(front: FrontLike) -> list[str]:
     column = plots.ray_column(front)
-    low, high = plots.colour_range(column)
+    low, high = plots.color_range(column)
     return sample_colorscale(list(SEQUENTIAL), ((column.values - low) / (high - low)).tolist())
 
 
@@ -255,7 +255,7 @@ def _line(lines: Sequence[np.ndarray], colour: str, *, width: float) -> dict[str
 
 
 def _coordinates(lines: Sequence[np.ndarray]) -> dict[str, list[float | None]]:
-    """Lines ``[K, 2]`` as the coordinates of one trace, with nothing between one and the next."""
+    """Convert lines ``[K, 2]`` to the coordinates of one trace, with gaps between lines."""
     x, y = ([v for line in lines for v in [*line[:, axis].tolist(), None]][:-1] for axis in (0, 1))
     return {"x": x, "y": y}
 

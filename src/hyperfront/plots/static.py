@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
@@ -15,6 +16,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from PIL import Image
 from torch import Tensor
 
 from hyperfront import plots
@@ -37,15 +39,16 @@ STYLE = {
     "grid.linewidth": 0.6,
     "legend.frameon": False,
     "figure.facecolor": PAPER,
-    "pdf.fonttype": 42,  # text stays text, as journals want it
+    "pdf.fonttype": 42,  # text stays text, as journals require
+    "text.parse_math": False,  # a dollar sign in a name is a dollar sign
     "svg.hashsalt": "hyperfront",  # the same figure is the same file
 }
 
 
 def front(front: FrontLike, *, kind: str = "auto") -> Figure:
-    """The front as a ``2d``, ``3d``, ``ternary`` or ``parallel`` plot; ``auto`` chooses by the number of objectives.
+    """Draw the front as a ``2d``, ``3d``, ``ternary`` or ``parallel`` plot; ``auto`` chooses by the objectives.
 
-    Points are coloured by the first entry of their ray; ``ternary`` colours the rays by losses and uniformity instead.
+    Points are colored by the first entry of their ray; ``ternary`` colors the rays by losses and uniformity instead.
     """
     kind = plots.kind_for(front, kind)
     with rc_context(STYLE):
@@ -62,14 +65,15 @@ def evolution(
     truth: Tensor | None = None,
     reference: Sequence[float] | None = None,
 ) -> Figure:
-    """Training seen from the front: up to eight fronts (for two objectives), hypervolume and uniformity over epochs.
+    """Draw the front during training: up to eight fronts (for two objectives), hypervolume and uniformity over epochs.
 
     ``records`` hold ``epoch``, ``losses [R, m]``, ``hypervolume`` and ``uniformity``; ``truth [K, m]``. The points of
     a front are joined in the order of their rays.
     """
-    shown, epochs, plane = plots.spread(records, 8), [record["epoch"] for record in records], len(objectives) == 2
+    shown, epochs = plots.evenly_spaced(records, 8), [record["epoch"] for record in records]
+    plane = len(objectives) == 2
     with rc_context(STYLE):
-        figure = Figure(figsize=(9, 4.8 if plane else 3.6), layout="constrained")
+        figure = Picture(figsize=(9, 4.8 if plane else 3.6), layout="constrained")
         grid = figure.add_gridspec(2, 2, width_ratios=(1.5, 1)) if plane else figure.add_gridspec(1, 2)
         if plane:
             _fronts_over_epochs(figure, grid[:, 0], shown, objectives=objectives, truth=truth, reference=reference)
@@ -88,6 +92,24 @@ def evolution(
     return figure
 
 
+class Picture(Figure):
+    """A figure that shows itself as the value of a notebook's cell, also without pyplot and ``%matplotlib``."""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        width, height = (self.get_size_inches() * self.get_dpi()).round().astype(int).tolist()
+        return png(self, dpi=2 * self.get_dpi()), {"width": width, "height": height}
+
+
+def png(figure: Figure, *, dpi: float) -> bytes:
+    """The figure as a PNG file of 256 colours, a third as large as one of all colours: notebooks keep it."""
+    drawn, file = io.BytesIO(), io.BytesIO()
+    with rc_context(STYLE):
+        figure.savefig(drawn, format="png", dpi=dpi)
+    few = Image.open(drawn).convert("RGB").quantize(256, method=Image.Quantize.MAXCOVERAGE)
+    few.save(file, format="PNG", optimize=True)
+    return file.getvalue()
+
+
 def write(figure: Figure, path: Path) -> None:
     """Write PNG (200 dpi), SVG or PDF, without dates: the same figure gives the same bytes."""
     dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}
@@ -98,7 +120,7 @@ def write(figure: Figure, path: Path) -> None:
 def _plane(front: FrontLike) -> Figure:
     rays, losses = plots.array(front.rays), plots.array(front.losses)
     low, high = plots.limits([losses], front.truth, front.reference)
-    figure = Figure(figsize=(6.4, 5.2), layout="constrained")
+    figure = Picture(figsize=(6.4, 5.2), layout="constrained")
     axes = figure.add_subplot()
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xlabel=front.objectives[0], ylabel=front.objectives[1])
     axes.grid(True)
@@ -115,13 +137,14 @@ def _plane(front: FrontLike) -> Figure:
     dots = _dot("front", color=INK, linestyle="-", linewidth=0.8, markerfacecolor=COLOURS(0.5))
     ray = Line2D([], [], color=COLOURS(0.5), linewidth=0.7, label=rule)
     handles = [dots, *_hollow(losses), *([ray] if rule else []), *axes.get_legend_handles_labels()[0]]
-    figure.legend(handles=handles, loc="outside lower center", ncols=2)
+    for text in figure.legend(handles=handles, loc="outside lower center", ncols=2).get_texts():
+        text.set_parse_math(text.get_text() == rule)
     figure.colorbar(colour, ax=axes, label=plots.ray_column(front).label, fraction=0.05, pad=0.02)
     return figure
 
 
 def _space(front: FrontLike) -> Figure:
-    figure = Figure(figsize=(6.4, 5.4))
+    figure = Picture(figsize=(6.4, 5.4))
     axes: Any = figure.add_axes((0.04, 0.08, 0.78, 0.83), projection="3d")  # Any: Axes3D has no type stubs
     handles = [_dot("front"), *_hollow(plots.array(front.losses))]
     if front.truth is not None:
@@ -145,7 +168,7 @@ def _ternary(front: FrontLike) -> Figure:
     corners = np.array([[0.5, 0.75**0.5], [0.0, 0.0], [1.0, 0.0]])
     where = plots.array(front.rays) @ corners
     shown = [column for column in plots.columns(front) if column.role == "loss" or column.name == "uniformity"]
-    figure = Figure(figsize=(8, 6.2), layout="constrained")
+    figure = Picture(figsize=(8, 6.2), layout="constrained")
     for axes, column in zip(np.ravel(figure.subplots(2, 2)), shown):
         axes.set_aspect("equal")
         axes.axis("off")
@@ -156,7 +179,7 @@ def _ternary(front: FrontLike) -> Figure:
             for start, end in zip(ends, others):
                 axes.plot(*np.stack([start, end]).T, color=PALE, linewidth=0.6)
         axes.plot(*corners[[0, 1, 2, 0]].T, color=MUTED, linewidth=1)
-        low, high = plots.colour_range(column)
+        low, high = plots.color_range(column)
         dots = axes.scatter(*where.T, c=column.values, cmap=COLOURS, vmin=low, vmax=high, s=36, zorder=3)
         for corner, name, side in zip(corners, front.objectives, ("bottom", "top", "top")):
             shift = (0, 6 if side == "bottom" else -6)
@@ -167,7 +190,7 @@ def _ternary(front: FrontLike) -> Figure:
 
 def _parallel(front: FrontLike) -> Figure:
     table = plots.columns(front)
-    figure = Figure(figsize=(max(6.4, 1.4 * len(table) + 1.5), 4.6), layout="constrained")
+    figure = Picture(figsize=(max(6.4, 1.4 * len(table) + 1.5), 4.6), layout="constrained")
     axes = figure.add_subplot()
     spans = [plots.ends(column.values) for column in table]
     lines = plots.parallel_lines(np.stack([column.values for column in table], axis=1), spans)
@@ -207,7 +230,7 @@ def _fronts_over_epochs(
 
 def _points(axes: Any, front: FrontLike, *, size: float) -> None:
     losses, best = plots.array(front.losses), plots.best_of(plots.array(front.losses))
-    known = np.isfinite(losses).all(axis=1)  # Axes3D drops the other points, but not their colours
+    known = np.isfinite(losses).all(axis=1)  # Axes3D drops the other points, but not their colors
     losses, edges = losses[known], _ray_colours(front).to_rgba(plots.array(front.rays)[known, 0])
     faces = np.where(best[known, None], edges, 1.0)
     options = {"depthshade": False} if losses.shape[1] == 3 else {"zorder": 4}
@@ -237,4 +260,4 @@ def _reference(axes: Axes, reference: Sequence[float] | None, upper: np.ndarray)
 
 
 def _ray_colours(front: FrontLike) -> ScalarMappable:
-    return ScalarMappable(Normalize(*plots.colour_range(plots.ray_column(front))), COLOURS)
+    return ScalarMappable(Normalize(*plots.color_range(plots.ray_column(front))), COLOURS)

@@ -1,6 +1,6 @@
-"""What is minimized: objectives with units and a reference point, their losses, and the data they are measured on.
+"""Problems: objectives with units and a reference point, their losses, and the data they are measured on.
 
-:func:`supervised` is a problem with data; :func:`analytic` one without, whose target is the point itself.
+:func:`supervised` makes a problem with data; :func:`analytic` makes one without data, whose target is the point itself.
 """
 
 from hyperfront.problem.analytic import Point, analytic

@@ -29,7 +29,7 @@ def analytic(
     truth: Truth | None = None,
     identity: Mapping[str, Any] | None = None,
 ) -> Problem:
-    """A problem without data: ``function`` maps a point ``[variables]`` to its losses ``[m]``.
+    """Make a problem without data: ``function`` maps a point ``[variables]`` to its losses ``[m]``.
 
     Train ``problem.model()``, whose target is the point itself. ``bounds = (lo, hi)`` keeps it in a box.
 
@@ -89,5 +89,7 @@ def _check_bounds(bounds: tuple | None, variables: int) -> None:
         fits = False
     if not fits:
         raise ProblemError(
-            "the bounds make no box", got=bounds, expected=f"(lo, hi) with lo < hi, numbers or {variables} numbers each"
+            "the bounds do not form a box",
+            got=bounds,
+            expected=f"(lo, hi) with lo < hi, numbers or {variables} numbers each",
         )

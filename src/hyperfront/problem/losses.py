@@ -1,11 +1,11 @@
-"""How a loss or score is evaluated over a whole split, as declared by the loss itself.
+"""Measures: each loss or score declares how it is evaluated over a whole split.
 
 A measure has additive *statistics* of a batch and a *value* of their sum:
 
 ======================= =========================================== ==========================================
 :class:`Mean`           ``f(output, batch) -> scalar``              mean over batches, weighted by rows
 :class:`SetLoss`        additive statistics, and their value        group gaps, pixels with ignored labels
-:class:`Gathered`       ``f(outputs, batches) -> scalar``           whatever needs all outputs at once (AUC)
+:class:`Gathered`       ``f(outputs, batches) -> scalar``           measures of all outputs at once (AUC)
 ======================= =========================================== ==========================================
 
 A plain function is a mean.
@@ -30,22 +30,22 @@ class Measure(ABC):
     """A loss or score of a set of rows."""
 
     additive = True
-    """Whether statistics are sums, which are kept in float64."""
+    """Whether statistics are sums; sums are kept in float64."""
 
     @abstractmethod
     def statistics(self, output: Any, batch: Batch) -> Any:
-        """What a batch contributes."""
+        """Compute the statistics of one batch."""
 
     @abstractmethod
     def value(self, statistics: Any) -> Tensor:
-        """The loss of what was merged so far."""
+        """Compute the loss from merged statistics."""
 
     def merge(self, first: Any, second: Any) -> Any:
-        """The statistics of two batches together."""
+        """Merge the statistics of two batches."""
         return map_tensors(torch.add, first, second)
 
     def __call__(self, output: Any, batch: Batch) -> Tensor:
-        """The loss of one batch, as training uses it."""
+        """Compute the loss of one batch, as training does."""
         return self.value(self.statistics(output, batch))
 
 
@@ -88,7 +88,7 @@ class SetLoss(Measure):
 
 @dataclass(frozen=True)
 class Gathered(Measure):
-    """A function of all outputs and the whole split at once, which are kept in memory for every ray."""
+    """A function of all outputs and the whole split at once; the outputs of every ray are kept in memory."""
 
     function: Callable[[Any, Batch], Tensor]
 
@@ -105,18 +105,18 @@ class Gathered(Measure):
 
 
 def _summand(leaf: Any) -> Tensor:
-    """A number or tensor of the statistics, as a tensor, so that all of them add up."""
+    """Convert a number or tensor of the statistics to a tensor, so that statistics can be added."""
     if isinstance(leaf, bool | int | float):
         return torch.tensor(float(leaf), dtype=torch.float64)
     if not isinstance(leaf, Tensor):
         raise LossError(
-            "the statistics of a SetLoss must add up", got=type(leaf).__name__, expected="tensors or numbers"
+            "the statistics of a SetLoss cannot be added", got=type(leaf).__name__, expected="tensors or numbers"
         )
     return leaf
 
 
 def _joined(first: Any, second: Any) -> Any:
-    """The rows of two leaves, the second after the first; a list without tensors holds rows itself."""
+    """Concatenate the rows of two leaves. In a list without tensors, each item is a row."""
     if isinstance(first, Tensor):
         return torch.cat([first, second]) if first.ndim else first
     return first + second if isinstance(first, list) else first

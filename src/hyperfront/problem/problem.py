@@ -13,11 +13,11 @@ from torch import Tensor, nn
 
 from hyperfront.errors import LossError, ProblemError
 from hyperfront.model import ParetoModel, wrap
-from hyperfront.model.target import Network
+from hyperfront.model.substitution import Network
 from hyperfront.problem.losses import Measure
 from hyperfront.problem.sources import Source
 from hyperfront.problem.units import Units
-from hyperfront.storage.batches import Batch
+from hyperfront.storage.batches import Batch, arguments
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,14 @@ class Truth:
     points: Tensor
     """Points of the front, ``[K, m]``, dense enough to draw."""
     hypervolume: float
-    """Exact, for the problem's reference point."""
+    """The exact hypervolume for the problem's reference point."""
     distance: Callable[[Tensor], Tensor]
-    """Euclidean distance of losses ``[R, m]`` to the front, ``[R]``."""
+    """Maps losses ``[R, m]`` to their Euclidean distances ``[R]`` from the front."""
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """One part of a problem's data: what :func:`hyperfront.evaluate` takes."""
+    """One part of a problem's data, as :func:`hyperfront.evaluate` takes it."""
 
     name: str
     problem: Problem
@@ -43,7 +43,7 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Made by :func:`supervised` or :func:`analytic`."""
+    """Objectives, losses and data. :func:`supervised` and :func:`analytic` make problems."""
 
     objectives: tuple[str, ...]
     reference: tuple[float, ...] | None
@@ -58,13 +58,13 @@ class Problem:
     """``{"problem": name, "arguments": {...}}`` of a built-in problem, so that its runs load without a target."""
     make_target: Callable[[], nn.Module] | None = None
     example: Callable[[], Batch] | None = None
-    """One row of what the module takes, zeros: its shapes and types, where the data are not."""
+    """An input of one row of zeros. It gives shapes and types where the data are not loaded."""
     data_dir: str | Path | None = None
-    """Where the data were said to be; no part of its identity."""
+    """The folder of the data, if one was given. It is no part of the identity."""
 
     @property
     def name(self) -> str:
-        """Of a built-in problem; ``"problem"`` for any other."""
+        """The name of a built-in problem; ``"problem"`` for your own problem."""
         return (self.identity or {}).get("problem", "problem")
 
     @property
@@ -93,7 +93,7 @@ class Problem:
         return self.split("test")
 
     def model(self, **options: Any) -> ParetoModel:
-        """The problem's own target, wrapped (see :func:`hyperfront.wrap` for the options)."""
+        """Wrap the problem's own target; ``options`` are those of :func:`hyperfront.wrap`."""
         if self.make_target is None:
             raise ProblemError(
                 "the problem has no target of its own",
@@ -102,19 +102,20 @@ class Problem:
         return wrap(self.make_target(), self.objectives, **options)
 
     def check_model(self, model: ParetoModel) -> None:
-        """An error if the model is of other objectives, or of these in another order."""
+        """Raise an error if the objectives of the model, or their order, differ from the problem's."""
         if model.objectives != self.objectives:
             raise ProblemError(
                 "model and problem have different objectives", got=model.objectives, expected=self.objectives
             )
 
     def losses(self, network: Network, batch: Batch) -> Tensor:
-        """The losses ``[m]`` of one network on one batch, in the problem's units."""
+        """Compute the losses ``[m]`` of one network on one batch, in the problem's units."""
         return torch.stack(self.each_loss(network, batch))
 
     def each_loss(self, network: Network, batch: Batch) -> tuple[Tensor, ...]:
-        """The same, one by one, so that the gradient of one does not go through the others."""
-        output = network(self.inputs(batch))
+        """Compute the losses as ``m`` tensors, so that the gradient of one loss does not pass through the others."""
+        args, kwargs = arguments(self.inputs(batch))
+        output = network(*args, **kwargs)
         if self.function is not None:
             return self.units.apply(self._checked(self.function(output))).unbind()
         values = [scalar(name, f(output, batch)) for name, f in self.measures.items()]
@@ -133,7 +134,7 @@ class Problem:
 
 
 def check_reference(reference: Sequence[float] | None, objectives: Sequence[str]) -> tuple[float, ...] | None:
-    """A finite number for each objective, or None."""
+    """Return the reference point as a tuple of finite numbers, one for each objective, or None."""
     if reference is None:
         return None
     point = tuple(float(value) for value in reference)
@@ -147,7 +148,7 @@ def check_reference(reference: Sequence[float] | None, objectives: Sequence[str]
 
 
 def scalar(name: str, value: Any) -> Tensor:
-    """A loss or score as a tensor without dimensions, or an error that names it."""
+    """Return a loss or score as a tensor without dimensions, or raise an error that names it."""
     if not isinstance(value, Tensor) or value.numel() != 1:
         raise LossError(
             f"{name!r} is not a single number",

@@ -32,13 +32,13 @@ class Recipe:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of the problem, where they differ from its defaults."""
     separate: Mapping[str, Any] = field(default_factory=dict)
-    """What is different for one model per ray (:mod:`hyperfront.comparison.baselines`), such as the learning rate."""
+    """Settings that differ for one model per ray (:mod:`hyperfront.comparison.baselines`), such as ``lr``."""
 
     def changed(
         self, *, model: Mapping[str, Any] | None = None, arguments: Mapping[str, Any] | None = None, **settings: Any
     ) -> Recipe:
-        """The recipe with other settings. None leaves a setting as it is; options of the model and arguments of the
-        problem are added to those that the recipe has.
+        """Return the recipe with other settings. None leaves a setting unchanged; options of the model and arguments of
+        the problem are added to those of the recipe.
 
         >>> Recipe(lr=0.1, model={"hidden": 3}).changed(lr=None, epochs=5, model={"layers": 2}).model
         {'hidden': 3, 'layers': 2}
@@ -48,13 +48,13 @@ class Recipe:
         return replace(self, **parts, **given)
 
     def training(self) -> dict[str, Any]:
-        """The arguments of :func:`hyperfront.fit` that every method has."""
+        """Arguments of :func:`hyperfront.fit` for every method."""
         return {
             key: getattr(self, key) for key in ("epochs", "batch_size", "lr", "schedule", "warmup", "validate_every")
         }
 
     def hypernetwork(self, solver: Solver) -> dict[str, Any]:
-        """Those, and the ones that a hypernetwork has beside them."""
+        """Arguments of :func:`hyperfront.fit` for a hypernetwork."""
         return self.training() | {
             "solver": solver,
             "preferences": Dirichlet(self.alpha),
@@ -63,7 +63,7 @@ class Recipe:
         }
 
     def for_separate_models(self) -> Recipe:
-        """The recipe for one model per ray: no hypernetwork, and as many passes over the data, in batches as large as
-        the part of a batch that each ray of a step has here."""
+        """Return the recipe for one model per ray: no hypernetwork, and equally many passes over the data. A batch is
+        as large as the share of one ray in a batch of the hypernetwork."""
         batch = max(1, self.batch_size // self.rays_per_step)
         return replace(self, **{"batch_size": batch, "model": {}, **self.separate})

@@ -1,7 +1,7 @@
 """Built-in problems by name, each with the settings that train it well.
 
-The zoo fills this table. It is imported, by its name, when a problem is asked for that is not in the table: so
-``hyperfront.load("runs/adult")`` works, and the core imports no data set, no network and no recipe of any problem.
+The zoo fills this table. When a name is not in the table, the zoo is imported by its own name. So
+``hyperfront.load("runs/adult")`` works, while the core imports no data set, network or recipe.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _entries: dict[str, Entry] = {}
 
 @dataclass(frozen=True)
 class Notes:
-    """What a model card says about the data of a built-in problem."""
+    """Notes of a model card on the data of a built-in problem."""
 
     sources: tuple[str, ...]
     """A line with title and licence for each data set."""
     inputs: str
     limits: tuple[str, ...]
     flaws: Mapping[tuple[str, Any], str]
-    """Limits that hold for one value of an argument, by argument and value."""
+    """Limitations that apply to one value of an argument, by argument and value."""
 
     def all_limits(self, arguments: Mapping[str, Any]) -> list[str]:
         return [*self.limits, *(text for (name, value), text in self.flaws.items() if arguments.get(name) == value)]
@@ -38,10 +38,10 @@ class Notes:
 
 @dataclass(frozen=True)
 class Entry:
-    """A built-in problem: how to make it, and its presets by name, of which the first is the default.
+    """A built-in problem: a function that makes it, and its presets by name. The first preset is the default.
 
     Problems with data have these: ``quick`` (minutes on two cores), ``smoke`` (seconds, to see that it runs), ``paper``
-    (the settings of its appendix A) and ``best`` (ours).
+    (the settings of the paper's appendix A) and ``best`` (our settings).
     """
 
     make: Callable[..., Problem]
@@ -70,14 +70,14 @@ def is_builtin(name: Any) -> bool:
 
 
 def entry(name: str) -> Entry:
-    """The built-in problem of that name, or an error that suggests the nearest one."""
+    """Find the built-in problem of that name, or raise an error that suggests the nearest name."""
     if not is_builtin(name):
         raise unknown_name("problem", name, problems())
     return _entries[name]
 
 
 def recipe(name: str, preset: str | None = None) -> Recipe:
-    """A preset of a built-in problem; by default its first."""
+    """Return a preset of a built-in problem; by default its first."""
     presets = entry(name).presets
     if preset is not None and preset not in presets:
         raise unknown_name(f"preset of {name}", preset, presets)
@@ -85,7 +85,7 @@ def recipe(name: str, preset: str | None = None) -> Recipe:
 
 
 def build(name: str, *, data_dir: str | Path | None = None, **arguments: Any) -> Problem:
-    """The problem ``name`` with ``arguments``; ``data_dir`` is the folder of its data, if not the default one.
+    """Make the problem ``name`` with ``arguments``; ``data_dir`` is the folder of its data, if not the default.
 
     >>> build("dtlz2", m=4).objectives
     ('l1', 'l2', 'l3', 'l4')

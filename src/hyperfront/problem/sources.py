@@ -1,4 +1,4 @@
-"""Where batches come from: tensors held on the device, a loader of the user's, or nowhere (analytic problems)."""
+"""Sources of batches: tensors held on the device, your own loader, or no data (analytic problems)."""
 
 from __future__ import annotations
 
@@ -20,40 +20,41 @@ class Source(Protocol):
     """Batches for training and for evaluation."""
 
     exact: bool
-    """Whether an epoch can be resumed in the middle: its order depends on the generator alone."""
+    """Whether an epoch can be resumed in the middle. It can if its order depends on the generator alone."""
 
     def steps(self, batch_size: int) -> int:
-        """Training steps in an epoch; a last partial batch is dropped."""
+        """Number of training steps in an epoch; a last partial batch is dropped."""
         ...
 
     def epoch(self, batch_size: int, generator: torch.Generator, device: torch.device, skip: int) -> Iterator[Batch]:
-        """The training batches of one epoch, without the first ``skip``."""
+        """Yield the training batches of one epoch, without the first ``skip``."""
         ...
 
     def batches(self, batch_size: int, device: torch.device) -> Iterator[Batch]:
-        """All rows, in order."""
+        """Yield all rows, in order."""
         ...
 
 
 class Augmentation(Protocol):
-    """A random change of training batches, with the random numbers drawn apart from it.
+    """A random change of training batches, whose random numbers are drawn separately.
 
-    Drawn on the CPU for a whole epoch, they are the same on every device, and a captured step only has to apply them.
+    The numbers are drawn on the CPU for a whole epoch. So every device gets the same numbers, and a step captured in a
+    CUDA graph applies them only.
     """
 
     def draw(self, rows: int, generator: torch.Generator) -> Tensor:
-        """Random numbers ``[rows, ...]`` for that many rows, on the CPU."""
+        """Draw random numbers ``[rows, ...]`` on the CPU."""
         ...
 
     def __call__(self, batch: Batch, numbers: Tensor) -> Batch:
-        """The batch ``[B, ...]`` changed as its numbers ``[B, ...]`` say, wherever they are."""
+        """Change the batch ``[B, ...]`` by its numbers ``[B, ...]``, on their device."""
         ...
 
 
 class TensorSource:
-    """Tensors ``[N, ...]`` in memory; moved to the device once, shuffled there by a permutation drawn on the CPU.
+    """Tensors ``[N, ...]`` in memory, moved to the device once and shuffled there by a permutation drawn on the CPU.
 
-    What would take more than half of a GPU's free memory stays where it is, and batches are moved one by one.
+    Data that would take more than half of a GPU's free memory stay on the CPU, and batches are moved one by one.
     """
 
     exact = True
@@ -72,26 +73,26 @@ class TensorSource:
         return self.rows // batch_size
 
     def on(self, device: torch.device) -> Batch:
-        """The data, moved to the device at the first call, if they fit there."""
+        """Return the data, moved to the device at the first call, if they fit there."""
         if any(tensor.device != device for tensor in tensors(self.data)) and self.fits(device):
             self.data = to_device(self.data, device)
         return self.data
 
     def fits(self, device: torch.device) -> bool:
-        """Whether the data are on the device, or can be."""
+        """Whether the data are on the device, or fit there."""
         device = torch.device(device)
         absent = sum(tensor.nbytes for tensor in tensors(self.data) if tensor.device != device)
         return not absent or device.type != "cuda" or absent <= torch.cuda.mem_get_info(device)[0] // 2
 
     def draw(self, batch_size: int, generator: torch.Generator) -> tuple[Tensor, ...]:
-        """What an epoch needs of randomness, on the CPU: rows ``[steps, B]`` and numbers of the augmentation."""
+        """Draw the random numbers of an epoch on the CPU: rows ``[steps, B]`` and numbers of the augmentation."""
         steps = self.steps(batch_size)
         order = torch.randperm(self.rows, generator=generator)[: steps * batch_size]
         drawn = (order, self.augment.draw(len(order), generator)) if self.augment else (order,)
         return tuple(tensor.view(steps, batch_size, *tensor.shape[1:]) for tensor in drawn)
 
     def batch(self, drawn: Sequence[Tensor], device: torch.device) -> Batch:
-        """The training batch for one step of what was drawn."""
+        """Return the training batch of one step, from the numbers drawn for that step."""
         batch = to_device(take(self.on(device), drawn[0]), device)
         return self.augment(batch, drawn[1]) if self.augment else batch
 
@@ -107,7 +108,7 @@ class TensorSource:
 
 
 class LoaderSource:
-    """Any sized iterable of batches, such as a ``DataLoader``; it keeps its own batch size and shuffling."""
+    """Any sized iterable of batches, such as a ``DataLoader``, with its own batch size and shuffling."""
 
     exact = False
 
@@ -124,7 +125,7 @@ class LoaderSource:
             return len(self.drawn_from) // self.batch_size if self.batch_size else len(self.loader)
         except TypeError:
             raise ProblemError(
-                "the length of an epoch is not known",
+                "the number of batches in an epoch is unknown",
                 got=f"a {type(self.loader).__name__} without a length",
                 expected="a loader with a length, since schedules and checkpoints count steps",
                 fix="give the data set __len__, or collect the batches of an epoch in a list",
@@ -142,7 +143,7 @@ class LoaderSource:
 
 @contextmanager
 def looking(source: Source, device: torch.device) -> Iterator[None]:
-    """Inside, batches may be looked at: random numbers stay as they were, those of a loader too."""
+    """Restore the state of all random generators, those of a loader too, after batches were looked at inside."""
     generator: torch.Generator | None = getattr(source, "generator", None)
     state = None if generator is None else generator.get_state()
     try:
@@ -155,7 +156,7 @@ def looking(source: Source, device: torch.device) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class NoData:
-    """An analytic problem: batches are empty, and an epoch is a fixed number of steps."""
+    """The source of an analytic problem: batches are empty, and an epoch is a fixed number of steps."""
 
     steps_per_epoch: int = 100
     exact = True
@@ -177,9 +178,9 @@ class NoData:
 
 
 class Deferred(Mapping[str, Source]):
-    """The splits of a problem by name, loaded all together when one of them is first asked for.
+    """The splits of a problem by name, loaded all together at the first access to one of them.
 
-    So a built-in problem can be named, and a model of it loaded, where its data are not.
+    So a model of a built-in problem can be loaded on a machine without its data.
     """
 
     def __init__(self, load: Callable[[], Mapping[str, Any]], names: Sequence[str], augment: Augmentation | None):
@@ -199,7 +200,7 @@ class Deferred(Mapping[str, Source]):
     def _all(self) -> dict[str, Source]:
         try:
             splits = self._load()
-        except KeyError as error:  # which a mapping may not raise for anything but a name
+        except KeyError as error:  # in a mapping, KeyError would mean an unknown name
             raise ProblemError("the data cannot be loaded", got=repr(error)) from error
         if any(name not in splits for name in self._names):
             raise ProblemError("the data lack a split", got=", ".join(splits), expected=", ".join(self._names))
@@ -213,12 +214,12 @@ class Deferred(Mapping[str, Source]):
 
 
 def resident(source: Source, device: torch.device) -> TypeGuard[TensorSource | NoData]:
-    """Whether all that an epoch needs is on the device and drawn beforehand, so that its steps can be captured."""
+    """Whether the data are on the device and random numbers drawn beforehand, so that steps can be captured."""
     return isinstance(source, NoData) or (isinstance(source, TensorSource) and source.fits(device))
 
 
 def as_sources(splits: Mapping[str, Any], augment: Augmentation | None = None) -> dict[str, Source]:
-    """A source for each split; the training split is augmented."""
+    """Make a source for each split; the training split is augmented."""
     sources = {name: as_source(data) for name, data in splits.items()}
     if augment is not None:
         train = sources["train"]
@@ -231,7 +232,7 @@ def as_sources(splits: Mapping[str, Any], augment: Augmentation | None = None) -
 
 
 def as_source(data: Any) -> Source:
-    """The source for what a user passes as a split."""
+    """Make the source for data that a user passes as a split."""
     if isinstance(data, TensorSource | LoaderSource | NoData):
         return data
     held = data.values() if isinstance(data, dict) else data if isinstance(data, tuple | list) else [data]

@@ -33,7 +33,7 @@ def supervised(
     make_target: Callable[[], nn.Module] | None = None,
     example: Callable[[], Batch] | None = None,
 ) -> Problem:
-    """A problem with data.
+    """Make a problem with data.
 
     A split is ``(x, y, ...)`` tensors, which are held on the device, or a ``DataLoader``. ``losses`` maps names to
     functions ``f(output, batch) -> scalar``; the module is called on ``inputs(batch)``, by default the first entry of
@@ -42,11 +42,11 @@ def supervised(
     they are first needed, as ``{"train": ..., "val": ..., "test": ...}``.
 
     ``make_target`` makes the module, for comparisons with other methods (:mod:`hyperfront.comparison.compare`), and
-    ``identity``, such as ``{"problem": "mine", "arguments": {"rows": 400}}``, tells it from others in their results.
+    ``identity``, such as ``{"problem": "mine", "arguments": {"rows": 400}}``, identifies the problem in result files.
 
     ``scale``, ``ideal`` and ``maximize`` change the units of an objective to ``(value - ideal) / scale`` (see
-    :mod:`hyperfront.problem.units`), so ``scale`` is a typical size of the value. From there on everything is in these
-    units: what rays compare, the losses of a front, ``reference``, and the limits of ``Front.select``.
+    :mod:`hyperfront.problem.units`), so ``scale`` is a typical size of the value. These units apply to rays, the losses
+    of a front, ``reference``, and the limits of ``Front.select``.
 
     >>> import torch
     >>> x = torch.randn(64, 3)
@@ -59,7 +59,7 @@ def supervised(
     objectives = check_objectives(tuple(losses))
     if isinstance(make_target, nn.Module):
         raise ProblemError(
-            "make_target makes a module anew for each model",
+            "make_target is not a function that makes a new module for each model",
             got=f"a {type(make_target).__name__}",
             expected="a function without arguments",
             fix="make_target=lambda: nn.Sequential(...)",
@@ -85,7 +85,7 @@ def supervised(
 def _first(batch: Batch) -> Batch:
     if not isinstance(batch, tuple | list):
         raise ProblemError(
-            "a batch is no tuple, so it is not clear what the module takes",
+            "a batch is no tuple, so the input of the module is unknown",
             got=type(batch).__name__,
             fix="say it with supervised(..., inputs=lambda batch: ...)",
         )

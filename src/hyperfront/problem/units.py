@@ -1,4 +1,4 @@
-"""The units of objectives: from what a loss function returns to what solvers and fronts see."""
+"""The units of objectives: they turn the value of a loss function into the loss of solvers and fronts."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from hyperfront.errors import ProblemError
 
 @dataclass(frozen=True)
 class Units:
-    """What solvers and fronts see of objective ``j``: ``(value_j - ideal_j) / scale_j``, or
-    ``(ideal_j - value_j) / scale_j`` where it is maximized. Kept in the checkpoint."""
+    """Solvers and fronts use the loss ``(value_j - ideal_j) / scale_j`` of objective ``j``, or
+    ``(ideal_j - value_j) / scale_j`` where it is maximized. The checkpoint stores the units."""
 
     scale: tuple[float, ...]
     ideal: tuple[float, ...]
@@ -30,7 +30,7 @@ class Units:
         ideal: Mapping[str, float] | None,
         maximize: Sequence[str],
     ) -> Units:
-        """Those given by name, 1 and 0 for the others; or an error that names the objective."""
+        """Make units from values by name; the scale defaults to 1 and the ideal to 0. Errors name the objective."""
         scale, ideal = dict(scale or {}), dict(ideal or {})
         for name in [*scale, *ideal, *maximize]:
             if name not in objectives:
@@ -53,7 +53,7 @@ class Units:
         )
 
     def apply(self, values: Tensor) -> Tensor:
-        """Values ``[..., m]`` of the objectives as losses ``[..., m]``."""
+        """Convert values ``[..., m]`` of the objectives to losses ``[..., m]``."""
         if self.trivial:
             return values
         ideal, slope = (_constant(each, values.dtype, values.device) for each in (self.ideal, self.slope))
@@ -70,6 +70,6 @@ class Units:
 
 @functools.cache
 def _constant(values: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Copied to a device once: a copy in every step would wait for it."""
-    with torch.inference_mode(False):  # training will use it too
+    """Copy the values to the device once: a copy in every step would make the CPU wait for the GPU."""
+    with torch.inference_mode(False):  # training uses the same tensor
         return torch.tensor(values, dtype=dtype, device=device)

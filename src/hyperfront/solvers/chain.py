@@ -30,6 +30,10 @@ class LossTransform(ABC):
 
     shifts: bool = False
     """Whether a negative loss may become positive, so that the losses themselves need not be."""
+    fixed_slopes: bool = False
+    """Whether the slopes are the same for all losses."""
+    joint: bool = True
+    """Whether what it does to a ray may depend on the other rays of a step, or on earlier steps."""
 
     @abstractmethod
     def __call__(self, losses: Tensor, rays: Tensor) -> tuple[Tensor, Tensor]: ...
@@ -37,6 +41,9 @@ class LossTransform(ABC):
 
 class WeightTransform(ABC):
     """After the solver: ``weights [R, m] -> [R, m]``."""
+
+    joint: bool = True
+    """As for a :class:`LossTransform`."""
 
     @abstractmethod
     def __call__(self, weights: Tensor) -> Tensor: ...
@@ -60,10 +67,15 @@ class Chain(Solver):
     before: tuple[LossTransform, ...]
     solver: Solver
     after: tuple[WeightTransform, ...]
-    needs_gram: bool  # pyrefly: ignore[bad-override] (frozen, as the next three)
+    needs_gram: bool  # pyrefly: ignore[bad-override] (frozen, as the next four)
     space: Literal["weights", "hypernetwork"]  # pyrefly: ignore[bad-override]
     positive: bool  # pyrefly: ignore[bad-override]
     convention: Convention  # pyrefly: ignore[bad-override]
+    joint: bool  # pyrefly: ignore[bad-override]
+
+    @property
+    def fixed_weights(self) -> bool:  # pyrefly: ignore[bad-override]
+        return self.solver.fixed_weights and all(transform.fixed_slopes for transform in self.before)
 
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
         slopes = torch.ones_like(losses)
@@ -114,7 +126,8 @@ def chain(*parts: LossTransform | Solver | WeightTransform) -> Chain:
     before: Any = parts[:place]
     after: Any = parts[place + 1 :]
     positive = solver.positive and not any(transform.shifts for transform in before)
-    return Chain(before, solver, after, solver.needs_gram, solver.space, positive, solver.convention)
+    joint = any(part.joint for part in (*before, solver, *after))
+    return Chain(before, solver, after, solver.needs_gram, solver.space, positive, solver.convention, joint)
 
 
 _KINDS = {LossTransform: "loss transform", Solver: "solver", WeightTransform: "weight transform"}

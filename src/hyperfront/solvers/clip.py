@@ -25,6 +25,8 @@ class Clip(WeightTransform):
     low: float = 0.0
     high: float | None = None
 
+    joint = False
+
     def __post_init__(self) -> None:
         if self.high is not None and not self.low < self.high:
             raise HyperfrontError(

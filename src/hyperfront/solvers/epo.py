@@ -87,6 +87,7 @@ class EPO(Solver):
     descent: float = 0.2
 
     needs_gram = True
+    joint = False
     positive = True
     convention = "inverse"
 

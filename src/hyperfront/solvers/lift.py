@@ -20,6 +20,8 @@ class Scalarization(Solver):
     flat, there is nothing to go down, and the weights are the ray.
     """
 
+    joint = False
+
     @abstractmethod
     def value(self, losses: Tensor, rays: Tensor) -> Tensor:
         """``f(losses [R, m], rays [R, m]) -> [R]``."""

@@ -19,6 +19,9 @@ class LS(Solver):
     tensor([[0.3000, 0.7000]])
     """
 
+    fixed_weights = True
+    joint = False
+
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
         check_shapes(self, losses, rays)
         return rays.to(losses.dtype), named_where_finite(losses)

@@ -31,6 +31,7 @@ class MGDA(Solver):
     space: Literal["weights", "hypernetwork"] = "weights"  # pyrefly: ignore[bad-override] (frozen)
 
     needs_gram = True
+    joint = False
 
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
         gram = check_gram(self, losses, rays, gram)

@@ -50,6 +50,10 @@ class PMTL(Solver):
     needs_gram = True
     convention = "direction"
 
+    @property
+    def joint(self) -> bool:  # pyrefly: ignore[bad-override]
+        return self.references is None  # the rays of the step take their place
+
     def __post_init__(self) -> None:
         if self.references is not None:  # as it comes from a tensor's tolist() or from JSON
             object.__setattr__(self, "references", tuple(map(tuple, self.references)))

@@ -1,1 +1,1 @@
-"""Files and what goes into them: checkpoints, provenance, locks, trees of tensors."""
+"""Files and their contents: checkpoints, provenance, locks, trees of tensors."""

@@ -15,7 +15,7 @@ Batch = Any
 
 
 def rows(batch: Batch) -> int:
-    """The number of rows, which all tensors with a dimension share."""
+    """The number of rows; all tensors with a dimension must have the same."""
     counts = {len(tensor) for tensor in tensors(batch) if tensor.ndim}
     if len(counts) != 1:
         raise ProblemError(
@@ -27,7 +27,7 @@ def rows(batch: Batch) -> int:
 
 
 def split(batch: Batch, parts: int) -> Batch:
-    """``[B, ...]`` as ``[parts, B / parts, ...]``, one part for each ray.
+    """Reshape ``[B, ...]`` to ``[parts, B / parts, ...]``, with one part for each ray.
 
     >>> split(torch.arange(4), 2)
     tensor([[0, 1],
@@ -48,7 +48,7 @@ def split(batch: Batch, parts: int) -> Batch:
 
 
 def refuse_lists(batch: Batch, what: str) -> None:
-    """An error if a list of things that are not tensors has one for each row: it would not be cut with the rows."""
+    """Raise an error for a list with one item for each row that are no tensors: it cannot be cut along rows."""
     count, nests = rows(batch), [batch]
     while nests:
         nest = nests.pop()
@@ -63,28 +63,28 @@ def refuse_lists(batch: Batch, what: str) -> None:
 
 
 def row_range(batch: Batch, start: int, stop: int) -> Batch:
-    """Rows ``start`` to ``stop``."""
+    """Take rows ``start`` to ``stop``."""
     return map_tensors(lambda tensor: tensor[start:stop] if tensor.ndim else tensor, batch)
 
 
 def take(batch: Batch, index: Tensor) -> Batch:
-    """The rows named by ``index``, which may be on another device."""
+    """Take the rows of ``index``, which may be on another device."""
     return map_tensors(lambda tensor: tensor.index_select(0, index.to(tensor.device)) if tensor.ndim else tensor, batch)
 
 
 def to_device(batch: Batch, device: torch.device) -> Batch:
-    """The batch there. Nothing waits for copies to a GPU; what comes back from one is complete when it is read."""
+    """Copy the batch to a device. Copies to a GPU are not waited for; copies from a GPU are complete on return."""
     at_once = torch.device(device).type == "cuda"
     return map_tensors(lambda tensor: tensor.to(device, non_blocking=at_once), batch)
 
 
 def named_outputs(output: Any) -> list[tuple[str, Tensor]]:
-    """``output``, or ``output_0`` and so on; the keys of a dict and the fields of a named tuple are names already."""
+    """Name the outputs ``output``, or ``output_0`` and so on; dicts and named tuples give their own names."""
     return named(output, "" if isinstance(output, dict) or hasattr(output, "_fields") else "output")
 
 
 def argument_names(module: nn.Module, count: int) -> list[str]:
-    """What the module calls the first ``count`` of its positional arguments.
+    """The names of the first ``count`` positional arguments of the module.
 
     >>> argument_names(nn.Linear(1, 1), 1)
     ['input']
@@ -95,7 +95,7 @@ def argument_names(module: nn.Module, count: int) -> list[str]:
 
 
 def arguments(x: Batch) -> tuple[tuple, dict]:
-    """How a module is called on ``x``: a tuple holds positional arguments, a dict keyword arguments, else one argument.
+    """Arguments to call a module on ``x``: a tuple is positional, a dict is keywords, anything else is one argument.
 
     >>> arguments((1, 2)), arguments({"ids": 3}), arguments(4)
     (((1, 2), {}), ((), {'ids': 3}), ((4,), {}))

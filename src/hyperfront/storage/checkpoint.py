@@ -24,15 +24,15 @@ SCHEMA = len(STEPS) + 1
 
 
 def write(path: Path, tensors: dict[str, Tensor], document: dict[str, Any]) -> None:
-    """Write tensors and document to ``path``; a reader sees the old file or the new one, never half of it."""
+    """Write tensors and document to ``path`` atomically: a reader sees the old file or the new one."""
     text = dumps({"format": FORMAT, "schema": SCHEMA, **document})
-    # clone: tensors that share memory cannot be stored; one metadata key: its bytes do not depend on an order
+    # clone: tensors that share memory cannot be stored; one metadata key: the order of keys could differ
     plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     write_bytes(path, save(plain, metadata={"hyperfront": text}))
 
 
 def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The tensors (on the CPU) and the document of a checkpoint."""
+    """Read the tensors (on the CPU) and the document of a checkpoint."""
     path = Path(path)
     try:
         with safe_open(path, framework="pt") as file:
@@ -44,7 +44,7 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise CheckpointError(
             "the checkpoint is damaged or not a safetensors file",
             got=f"{path}: {error}",
-            fix="use another copy of it, or remove the folder of the run, which is then trained anew",
+            fix="use another copy of it, or remove the run folder and train again",
         ) from None
     try:
         document = json.loads(metadata["hyperfront"])
@@ -60,7 +60,7 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def load_into(module: torch.nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Load a state dict; or an error that names what does not fit, with the module as it was."""
+    """Load a state dict, or raise an error that names the tensors that do not fit and leave the module unchanged."""
     before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
     try:
         module.load_state_dict(tensors)

@@ -1,4 +1,4 @@
-"""Files and folders, written atomically: a reader sees the old file or the new one, never half of it."""
+"""Files and folders, written atomically: a reader sees the old file or the new one, never a part."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 from hyperfront.errors import CheckpointError
 
 ATTEMPTS = 1000
-"""How often a folder is made anew that another process removes at the same moment."""
+"""Number of attempts to make a folder that other processes remove at the same moment."""
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Atomic write: a temporary file beside ``path``, flushed to disk, then renamed over it."""
+    """Write atomically: a temporary file beside ``path`` is flushed to disk, then renamed to ``path``."""
     path = Path(path)
     temporary = None
     try:
@@ -25,7 +25,7 @@ def write_bytes(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())  # temporary files are private, results are not
+        os.chmod(temporary, 0o666 & ~_umask())  # a temporary file is private, a result is not
         os.replace(temporary, path)
     except OSError as error:
         raise CheckpointError(
@@ -33,14 +33,14 @@ def write_bytes(path: Path, data: bytes) -> None:
         ) from error
     finally:
         if temporary:
-            Path(temporary).unlink(missing_ok=True)  # gone already, unless something went wrong
+            Path(temporary).unlink(missing_ok=True)  # it still exists only if writing failed
 
 
 def make_folder(path: Path) -> None:
-    """Make the folder and those above it, where they do not exist.
+    """Make the folder and its parents, where they do not exist.
 
-    Another process may remove one of them at any moment, also between the two system calls of ``mkdir``: then it looks
-    as if the folder existed and did not, and the next attempt makes it.
+    Another process may remove one of them at any moment, also between the two system calls of ``mkdir``. Then ``mkdir``
+    reports that the folder exists although it does not, and the next attempt makes it.
     """
     failed = OSError()
     for _ in range(ATTEMPTS):
@@ -61,10 +61,10 @@ def make_folder(path: Path) -> None:
 
 
 def refuse_unwritable(path: Path, *, again: bool = False) -> None:
-    """An error for a file that could not be written later, or that exists and is not to be written again."""
+    """Raise an error for a file that could not be written later, or that exists, unless ``again`` allows that."""
     nearest = next(parent for parent in path.absolute().parents if parent.exists())
     if path.is_dir() or not nearest.is_dir() or not os.access(nearest, os.W_OK):
-        why = f"{path} is a folder" if path.is_dir() else f"{nearest} is no folder that may be written to"
+        why = f"{path} is a folder" if path.is_dir() else f"{nearest} is not a writable folder"
         raise CheckpointError("cannot write", got=f"{path}: {why}", fix="choose another place")
     if path.exists() and not again:
         raise CheckpointError("the file exists already", got=path, fix="choose another name, or remove it")
@@ -87,7 +87,7 @@ def read_json(path: Path) -> Any:
     try:
         return json.loads(Path(path).read_text())
     except FileNotFoundError:
-        raise CheckpointError("there is no such file", got=path) from None
+        raise CheckpointError("the file does not exist", got=path) from None
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError("the file is not readable as JSON", got=f"{path}: {error}") from None
 

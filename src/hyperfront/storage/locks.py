@@ -1,4 +1,4 @@
-"""Several processes at work on the same folders: none gets in the way of another, and they share what is to be done."""
+"""Locks of folders, so that several processes can share the same work without disturbing each other."""
 
 from __future__ import annotations
 
@@ -16,25 +16,27 @@ from hyperfront.errors import BusyError
 from hyperfront.storage import files
 
 WAIT = 0.5
-"""Seconds between looks at what another process does."""
+"""Seconds between attempts to lock a part that another process has locked."""
 Part = TypeVar("Part")
 
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Keep other processes that train out of a folder, which goes again if nothing was written to it. Where folders
-    cannot be locked (Windows, some network drives) nobody is kept out."""
+    """Lock a folder against other processes that train, and remove it afterwards if it is empty.
+
+    Where folders cannot be locked (Windows, some network drives), nothing keeps other processes out.
+    """
     release = _lock(folder)
     try:
         yield
     finally:
-        with suppress(OSError):  # there are files in it
+        with suppress(OSError):  # the folder has files
             folder.rmdir()
         release()
 
 
 def _lock(folder: Path) -> Callable[[], None]:
-    """Lock a folder, and return what unlocks it."""
+    """Lock a folder, and return a function that unlocks it."""
     try:
         import fcntl
     except ImportError:
@@ -43,7 +45,7 @@ def _lock(folder: Path) -> Callable[[], None]:
 
     while True:
         files.make_folder(folder)
-        with suppress(FileNotFoundError):  # whoever was here before took the folder away again: once more
+        with suppress(FileNotFoundError):  # another process removed the folder: try again
             handle = os.open(folder, os.O_RDONLY)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -52,11 +54,11 @@ def _lock(folder: Path) -> Callable[[], None]:
             except BlockingIOError:
                 os.close(handle)
                 raise BusyError(
-                    "another process is at work in this folder", got=folder, fix="wait for it, or choose another folder"
+                    "another process works in this folder", got=folder, fix="wait for it, or choose another folder"
                 ) from None
             except FileNotFoundError:
                 pass
-            except OSError:  # no locks here
+            except OSError:  # the file system has no locks
                 return partial(os.close, handle)
             os.close(handle)
 
@@ -64,13 +66,15 @@ def _lock(folder: Path) -> Callable[[], None]:
 def _unlock(handle: int) -> None:
     import fcntl
 
-    fcntl.flock(handle, fcntl.LOCK_UN)  # for processes that were forked meanwhile too, and live on
+    fcntl.flock(handle, fcntl.LOCK_UN)  # also for processes forked meanwhile, which keep the handle
     os.close(handle)
 
 
 def share_out(parts: Iterable[Part], work: Callable[[Part], None]) -> None:
-    """Do all parts of a work that several processes may do at once: what another one is at comes last, and is waited
-    for. ``work`` raises :class:`hyperfront.errors.BusyError` for such a part."""
+    """Do all parts of a work that several processes may share. Parts locked by another process are retried last.
+
+    ``work`` raises :class:`hyperfront.errors.BusyError` for a part that is locked.
+    """
     left, busy, said = deque(parts), 0, False
     while left:
         part = left.popleft()

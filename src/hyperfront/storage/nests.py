@@ -1,4 +1,4 @@
-"""Nests: tuples, lists and dicts, of any depth, with tensors and other things in them. optree walks them."""
+"""Nests: tuples, lists and dicts of any depth that hold tensors and other leaves. optree walks them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 NAMESPACE = "hyperfront"
-"""Our own, in which dicts keep their order: optree sorts their keys elsewhere. Set for good, since other threads walk
-nests too."""
+"""Our namespace of optree, in which dicts keep their order; in others optree sorts keys. The setting is never undone,
+since other threads walk nests too."""
 _ORDER = optree.dict_insertion_ordered(True, namespace=NAMESPACE)
 _ORDER.__enter__()
 
@@ -19,7 +19,7 @@ _ORDER.__enter__()
 def map_leaves(
     function: Callable[..., Any], nest: Any, *others: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> Any:
-    """``function`` applied to everything in the nest that is no container, and to the same places of ``others``.
+    """Apply ``function`` to every leaf of the nest, and to the same places of ``others``. A leaf is no container.
 
     None is a leaf. Subclasses of dict, list and tuple become plain ones.
     """
@@ -34,7 +34,7 @@ def map_leaves(
 
 
 def map_tensors(function: Callable[..., Any], nest: Any, *others: Any) -> Any:
-    """``function`` applied to every tensor (and to those in the same place of ``others``); the rest stays as it is.
+    """Apply ``function`` to every tensor (and to the same places of ``others``); other leaves are unchanged.
 
     >>> map_tensors(len, {"x": torch.zeros(3, 2), "name": "a"})
     {'x': 3, 'name': 'a'}
@@ -50,7 +50,7 @@ def tensors(nest: Any) -> list[Tensor]:
 
 
 def named(nest: Any, name: str) -> list[tuple[str, Tensor]]:
-    """The tensors of a nest, in order, with names made of where they are.
+    """The tensors of a nest, in order, named by the keys and positions that lead to them.
 
     >>> [name for name, _ in named((torch.zeros(1), {"mask": torch.zeros(1)}), "x")]
     ['x_0', 'x_1_mask']
@@ -67,7 +67,7 @@ def _steps(path: optree.PyTreeAccessor) -> list[str]:
 
 
 def _plain(leaf: Any) -> Any:
-    """A container that optree does not know as one that it does; None for what is no container."""
+    """Convert a subclass of a container to the container that optree knows; None for a leaf."""
     if isinstance(leaf, Mapping):
         return dict(leaf)
     if isinstance(leaf, list):

@@ -1,4 +1,4 @@
-"""What a run writes down before its first step: the resolved configuration and the environment."""
+"""Provenance: the resolved configuration and the environment, which a run stores before its first step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hyperfront.errors import CheckpointError
 
 
 def describe(thing: Any) -> Any:
-    """``thing`` as JSON: dataclasses by name and fields, functions by where they are defined."""
+    """Describe ``thing`` as JSON: dataclasses by name and fields, functions by module and name."""
     if thing is None or isinstance(thing, bool | int | float | str):
         return thing
     if isinstance(thing, Tensor):
@@ -37,7 +37,7 @@ def describe(thing: Any) -> Any:
 
 
 def refuse_difference(stored: Mapping[str, Any], asked: Mapping[str, Any], *, what: str, fix: str) -> None:
-    """An error that lists what differs, if something would go on with other settings than it began with."""
+    """Raise an error that lists the differences, if settings differ from the stored ones."""
     stored, asked = _flat(stored), _flat(asked)
     different = [key for key in sorted(stored.keys() | asked.keys()) if stored.get(key) != asked.get(key)]
     if different:
@@ -45,13 +45,12 @@ def refuse_difference(stored: Mapping[str, Any], asked: Mapping[str, Any], *, wh
             what,
             got="; ".join(f"{key} = {_short(asked.get(key))}" for key in different),
             expected="; ".join(f"{key} = {_short(stored.get(key))}" for key in different),
-            fix=fix
-            + (" (a longer run is another one: its schedule depends on its length)" if "epochs" in different else ""),
+            fix=fix + (" (a longer run is a different run: it has another schedule)" if "epochs" in different else ""),
         )
 
 
 def _flat(settings: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    """Settings within settings by their dotted names.
+    """Flatten nested settings to dotted names.
 
     >>> _flat({"lr": 0.1, "model": {"hidden": 25}})
     {'lr': 0.1, 'model.hidden': 25}
@@ -70,7 +69,7 @@ def _short(value: Any) -> str:
 
 
 def environment(device: torch.device) -> dict[str, Any]:
-    """Versions, machine and git state, for whoever reads the run later."""
+    """Versions, machine and git state, for later readers of the run."""
     return {
         "hyperfront": _version("hyperfront"),
         "torch": torch.__version__,
@@ -93,7 +92,7 @@ def _version(package: str) -> str:
 
 
 def _git() -> str | None:
-    """The commit of the working directory, marked if there are changes; None outside a repository."""
+    """The commit of the working directory, marked as dirty if files have changed; None outside a repository."""
     try:
         command = ["git", "describe", "--always", "--dirty", "--abbrev=40"]
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=5).stdout.strip()

@@ -1,7 +1,7 @@
-"""Schema numbers of file formats: older files are brought up to date when they are read.
+"""Schema numbers of file formats: older files are upgraded when they are read.
 
-Every format has a number of its own, which the file states. :func:`upgrade` applies one function for each step from
-the file's number to today's. A file from a newer version is refused.
+Every format has its own number, which the file states. :func:`upgrade` applies one function for each step from the
+file's number to the current one. A file from a newer version is refused.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 from hyperfront.errors import CheckpointError
 
 SPELLING = {"initialisation": "initialization", "maximise": "maximize"}
-"""Keys that schema 1 of several formats spelled otherwise."""
+"""Keys that schema 1 of several formats spelled differently."""
 
 
 def upgrade(
     document: dict[str, Any], steps: Sequence[Callable[[dict[str, Any]], dict[str, Any]]], path: object = ""
 ) -> dict[str, Any]:
-    """The document in today's schema, ``len(steps) + 1``; ``steps[k]`` leads from schema ``k + 1`` to ``k + 2``.
-    ``path`` is the file, for the error message.
+    """Upgrade a document to the current schema, ``len(steps) + 1``; ``steps[k]`` leads from schema ``k + 1`` to
+    ``k + 2``. ``path`` names the file in the error message.
 
     >>> upgrade({"schema": 1, "maximise": True}, [respell])
     {'schema': 2, 'maximize': True}
@@ -27,7 +27,7 @@ def upgrade(
     found, newest = document.get("schema"), len(steps) + 1
     if not isinstance(found, int) or isinstance(found, bool) or not 1 <= found <= newest:
         raise CheckpointError(
-            "the file has a schema that this version does not read",
+            "this version cannot read the schema of the file",
             got=f"{path}: schema {found}",
             expected=f"1 to {newest}",
             fix="use the version of hyperfront that wrote it",
@@ -38,7 +38,7 @@ def upgrade(
 
 
 def respell(document: Any) -> Any:
-    """The document with the keys of :data:`SPELLING` renamed, at any depth."""
+    """Rename the keys of :data:`SPELLING` in a document, at any depth."""
     if isinstance(document, Mapping):
         return {SPELLING.get(key, key): respell(value) for key, value in document.items()}
     return [respell(value) for value in document] if isinstance(document, list) else document

@@ -10,7 +10,7 @@ from hyperfront.errors import CheckpointError
 
 
 def pack(state: Any, prefix: str, tensors: dict[str, Tensor]) -> Any:
-    """``state`` as JSON, with its tensors moved into the table under names that begin with ``prefix``.
+    """Convert ``state`` to JSON, with its tensors moved into the table under names that begin with ``prefix``.
 
     >>> import torch
     >>> table = {}
@@ -18,7 +18,7 @@ def pack(state: Any, prefix: str, tensors: dict[str, Tensor]) -> Any:
     {'dict': [[0, {'dict': [['step', {'tensor': 'opt.0.step'}]]}], ['lr', [0.1]]]}
     """
     if isinstance(state, Tensor):
-        while prefix in tensors:  # keys that read alike, such as 0 and "0"
+        while prefix in tensors:  # keys with the same text, such as 0 and "0"
             prefix += "'"
         tensors[prefix] = state
         return {"tensor": prefix}
@@ -31,7 +31,7 @@ def pack(state: Any, prefix: str, tensors: dict[str, Tensor]) -> Any:
     if state is None or isinstance(state, bool | int | float | str):
         return state
     raise CheckpointError(
-        "the training state holds something that is neither a number, a text nor a tensor",
+        "the training state holds a value that is no number, text or tensor",
         got=f"{type(state).__name__} at {prefix}",
         fix="use an optimizer and a schedule with plain states",
     )

@@ -30,13 +30,16 @@ from hyperfront.problem import Problem
 from hyperfront.solvers import EPO, Solver
 from hyperfront.storage import locks
 from hyperfront.storage.provenance import environment
-from hyperfront.training.callbacks import Callback, JsonLines, Progress, tell
+from hyperfront.training.callbacks import Callback, JsonLines, tell
 from hyperfront.training.checkpoints import Checkpoints
 from hyperfront.training.deterministic import only_deterministic
 from hyperfront.training.engines import Engine, make_engine
 from hyperfront.training.epochs import Epochs
 from hyperfront.training.job import Job
 from hyperfront.training.loop import run_epochs
+from hyperfront.training.precision import Precision, products, refuse_autocast
+from hyperfront.training.progress import Progress
+from hyperfront.training.ranks import refuse_several
 from hyperfront.training.runs import Run, RunFolder
 from hyperfront.training.settings import Settings
 from hyperfront.training.state import TrainingState
@@ -63,6 +66,7 @@ def fit(
     device: str | torch.device | None = None,
     engine: str = "auto",
     deterministic: bool = False,
+    precision: Precision | None = None,
     validate_every: int = 1,
     validation_rays: int | Tensor | Sequence = 25,
     patience: int | None = None,
@@ -99,6 +103,8 @@ def fit(
             ``"compiled"`` or ``"graph"``.
         deterministic: Two runs with the same seed, machine and engine end at the same bytes. PyTorch's deterministic
             algorithms are used; an operation that has none is an error, and some are slower.
+        precision: How products of a training step are rounded (:mod:`hyperfront.training.precision`): ``"float32"``,
+            ``"tf32"``, ``"bf16"``, or None for what PyTorch is set to.
         validate_every: Epochs between validations; the last epoch always has one.
         validation_rays: The rays to validate at, or how many of them to lay out evenly.
         patience: Validations without a better hypervolume that end the run.
@@ -106,6 +112,8 @@ def fit(
         criterion: Measures the validation front instead of its hypervolume; the larger, the better.
         callbacks: Told of every step and epoch; a progress bar by default.
     """
+    refuse_autocast("fit")
+    refuse_several("fit")
     settings = Settings(
         epochs=epochs,
         rays_per_step=rays_per_step,
@@ -117,6 +125,7 @@ def fit(
         warmup=warmup,
         seed=seed,
         deterministic=deterministic,
+        precision=precision,
         validate_every=validate_every,
         patience=patience,
     )
@@ -159,7 +168,12 @@ def _surroundings(job: Job) -> Iterator[None]:
     device, folder = job.model.device, job.folder
     alone = locks.alone_in(folder.path) if folder else nullcontext()
     generators = [device] if device.type == "cuda" else []
-    with alone, only_deterministic(job.settings.deterministic), torch.random.fork_rng(devices=generators):
+    with (
+        alone,
+        only_deterministic(job.settings.deterministic),
+        products(job.settings.precision),
+        torch.random.fork_rng(devices=generators),
+    ):
         torch.manual_seed(job.settings.seed)
         yield
 
@@ -181,6 +195,8 @@ def _prepare(job: Job, engine: str, resume: bool) -> _Prepared:
     optimizer = settings.make_optimizer(model.parameters())
     steps = settings.epochs * problem.train.source.steps(settings.batch_size)
     step = Step(model, problem, job.solver, share_batch=settings.share_batch)
+    if settings.precision == "bf16":
+        step.dtype = torch.bfloat16
     state = TrainingState(model, step, optimizer, settings.make_schedule(optimizer, steps))
     if folder and resume and folder.last.exists():
         state.load(folder.last)

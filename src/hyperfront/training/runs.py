@@ -107,6 +107,12 @@ class Run:
         where = f" in {self.folder.path}" if self.folder else ""
         return f"Run of {len(self.history)} epochs{where}: {self.front or 'no validation data'}"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: what was trained, how far it came, and the front."""
+        from hyperfront.training import notebook  # needs matplotlib
+
+        return notebook.html(self)
+
 
 def load(
     path: str | Path,

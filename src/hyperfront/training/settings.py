@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import get_args
 
 import torch
 from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler, ReduceLROnPlateau
 
-from hyperfront.errors import HyperfrontError
+from hyperfront.errors import HyperfrontError, unknown_name
 from hyperfront.training.adam import Adam
+from hyperfront.training.precision import Precision
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Settings:
     warmup: int
     seed: int
     deterministic: bool
+    precision: Precision | None
     validate_every: int
     patience: int | None
 
@@ -43,6 +46,8 @@ class Settings:
                 got=f"seed = {self.seed}, warmup = {self.warmup}, lr = {self.lr}",
                 expected=">= 0",
             )
+        if self.precision not in (None, *get_args(Precision)):
+            raise unknown_name("precision", str(self.precision), get_args(Precision))
         if isinstance(self.schedule, str) and self.schedule not in ("cosine", "constant"):
             raise HyperfrontError(
                 "unknown schedule", got=repr(self.schedule), expected="cosine, constant or a function"

@@ -1,4 +1,4 @@
-"""What the arguments of built-in problems may be."""
+"""Checks of the arguments of built-in problems."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from hyperfront.errors import ProblemError
 
 
 def check(fine: bool, argument: str, got: Any, expected: str) -> None:
-    """An error for an argument that is not fine."""
+    """Raise an error for an invalid argument."""
     if not fine:
         raise ProblemError(f"no such {argument}", got=repr(got), expected=expected)
 
 
 def check_rows(rows: Any, least: int, most: int) -> None:
-    """``rows`` is none, for all of them, or a number."""
+    """Check ``rows``: a number, or None for all rows."""
     whole = isinstance(rows, int) and not isinstance(rows, bool)
     check(rows is None or (whole and least <= rows <= most), "rows", rows, f"an integer from {least} to {most:,}")

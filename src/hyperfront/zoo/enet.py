@@ -16,8 +16,8 @@ full          outputs x H x W    3x3 transposed convolution
 
 Each numbered row is a bottleneck ``PReLU(main(x) + extension(x))``, whose extension projects to a quarter of the
 channels, convolves, and expands again, with BatchNorm and PReLU in between and spatial dropout at the end. The paper
-leaves the biases of projections out; the other convolutions before a BatchNorm have none here either, since it would
-take them away again.
+leaves the biases of projections out; here the other convolutions before a BatchNorm have none either, since BatchNorm
+would cancel them.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Initial(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """The main branch is the input itself."""
+    """A bottleneck whose main branch is the input itself."""
 
     def __init__(self, channels: int, convolution: list[nn.Module], dropout: float):
         super().__init__()
@@ -111,7 +111,7 @@ class Up(nn.Module):
 
 
 class Extension(nn.Module):
-    """The branch beside the main one: down to few channels, a convolution there, up to ``outputs``; then their sum."""
+    """The branch beside the main one: reduces channels, convolves, expands to ``outputs``, and adds the main branch."""
 
     def __init__(self, project: nn.Conv2d, convolution: list[nn.Module], outputs: int, dropout: float):
         super().__init__()
@@ -144,7 +144,7 @@ def dilated(channels: int, dilation: int, dropout: float = 0.1) -> Bottleneck:
 
 
 def asymmetric(channels: int, size: int = 5, dropout: float = 0.1) -> Bottleneck:
-    """A convolution of ``size x size`` as one of ``size x 1`` and one of ``1 x size``."""
+    """A bottleneck with convolutions of ``size x 1`` and ``1 x size`` instead of ``size x size``."""
     inner = channels // 4
     tall = nn.Conv2d(inner, inner, (size, 1), padding=(size // 2, 0), bias=False)
     wide = nn.Conv2d(inner, inner, (1, size), padding=(0, size // 2), bias=False)
@@ -152,7 +152,7 @@ def asymmetric(channels: int, size: int = 5, dropout: float = 0.1) -> Bottleneck
 
 
 def context(channels: int) -> nn.Sequential:
-    """The eight bottlenecks of stages 2 and 3, which see ever more of the image."""
+    """The eight bottlenecks of stages 2 and 3, with growing receptive fields."""
     return nn.Sequential(
         regular(channels),
         dilated(channels, 2),
@@ -166,9 +166,9 @@ def context(channels: int) -> nn.Sequential:
 
 
 def unpool(x: Tensor, places: Tensor) -> Tensor:
-    """``x [B, C, H, W]`` at its ``places`` in ``[B, C, 2H, 2W]``, zeros elsewhere.
+    """Put ``x [B, C, H, W]`` at its ``places`` in ``[B, C, 2H, 2W]``, with zeros elsewhere.
 
-    What ``max_unpool2d`` does, as a scatter: that one checks its indices, which stops a GPU.
+    It computes ``max_unpool2d`` by a scatter, without its check of indices, which waits for the GPU.
     """
     height, width = x.shape[-2:]
     zeros = x.new_zeros(*x.shape[:-2], 4 * height * width)

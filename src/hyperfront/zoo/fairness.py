@@ -1,4 +1,4 @@
-"""Fairness (section 5.3 of the paper): predict well, and err equally often on a protected group and on everybody else.
+"""Fairness (section 5.3 of the paper): accurate predictions with equal error rates for a protected group and the rest.
 
 Three objectives after Bechavod & Ligett (2017, "Penalizing unfairness in binary classification"). With the score ``s``
 of a row, its label ``y`` and its membership ``A`` of the protected group,
@@ -7,17 +7,17 @@ of a row, its label ``y`` and its membership ``A`` of the protected group,
     fp_penalty  | mean of s over {A = 1, y = 0} - mean of s over {A = 0, y = 0} |                               (2)
     fn_penalty  | mean of s over {A = 1, y = 1} - mean of s over {A = 0, y = 1} |                               (3)
 
-``s`` is the predicted probability, so that no penalty is above 1, the reference point; or the logit, which is what the
-original has (``gap="logit"``). The paper says neither which, nor which groups: sex here (Adult, Default), and age under
-25 or from 60 (Bank). The scores of a front are what the penalties stand for: the accuracy, and the differences
+``s`` is the predicted probability, so that no penalty is above 1, the reference point; or the logit, as in the original
+(``gap="logit"``). The paper states neither ``s`` nor the groups. Here they are by sex (Adult, Default), and age under
+25 or from 60 (Bank). The scores of a front are the accuracy and the differences
 ``fpr_gap`` and ``fnr_gap`` of the false positive and false negative rates of the two groups at the threshold 1/2.
 
-A batch without rows in one of the cells of (2) or (3) says nothing about that gap: it contributes 0, without gradient.
-:func:`empty_cell_share` says how often that is, for 256 rows 0.01 % (Adult), 0 % (Default) and 1.2 % (Bank); and since
-hardly anything else makes a penalty exactly 0, such steps are counted as ``floored`` in the record of a run.
+A batch without rows in one of the cells of (2) or (3) has no such gap: it contributes 0, without gradient.
+:func:`empty_cell_share` gives the share of such batches: for 256 rows 0.01 % (Adult), 0 % (Default) and 1.2 % (Bank).
+Since hardly anything else makes a penalty exactly 0, such steps are counted as ``floored`` in the record of a run.
 
 Numbers have mean 0 and variance 1 over the training rows; each category has an embedding of 4 numbers.
-Beware of networks that predict the same for everybody: they are perfectly fair, so look at the accuracy too.
+A network that predicts the same for everybody is perfectly fair, so look at the accuracy too.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class TabularNet(nn.Module):
     def __init__(self, numbers: int, categories: Sequence[int], embedding: int = EMBEDDING):
         super().__init__()
         self.embedding = nn.Embedding(sum(categories), embedding)
-        nn.init.normal_(self.embedding.weight, std=0.1)  # large embeddings let rare categories be learned by heart
+        nn.init.normal_(self.embedding.weight, std=0.1)  # with large embeddings the network memorizes rare categories
         width = numbers + len(categories) * embedding
         self.layers = nn.Sequential(
             nn.Linear(width, 40), nn.ReLU(), nn.Linear(40, 20), nn.ReLU(), nn.Linear(20, 1), nn.Flatten(-2)
@@ -72,9 +72,9 @@ class TabularNet(nn.Module):
 
 
 def make(name: str, gap: Gap = "probability", rows: int | None = None, data_dir: str | Path | None = None) -> Problem:
-    """The fairness problem on one of :data:`DATA_SETS`.
+    """Make the fairness problem on one of :data:`DATA_SETS`.
 
-    ``gap`` is the score that the penalties compare. ``rows`` keeps that many rows, for a quick look.
+    ``gap`` is the score that the penalties compare. ``rows`` keeps that many rows, for quick runs.
     """
     check(gap in SCORES, "gap", gap, "one of " + ", ".join(SCORES))
     check_rows(rows, 10, 45_222)
@@ -94,7 +94,7 @@ def make(name: str, gap: Gap = "probability", rows: int | None = None, data_dir:
         scores={
             "accuracy": lambda logit, batch: (decision(logit) == batch[2]).to(logit).mean(),
             "fpr_gap": group_gap(decision, label=False),
-            "fnr_gap": group_gap(decision, label=True),  # of 1 - decision, which has the same gap
+            "fnr_gap": group_gap(decision, label=True),  # the gap of 1 - decision is the same
         },
         inputs=lambda batch: batch[:2],
         identity={"problem": name, "arguments": {"gap": gap, "rows": rows}},
@@ -105,9 +105,9 @@ def make(name: str, gap: Gap = "probability", rows: int | None = None, data_dir:
 
 
 def group_gap(score: Callable[[Tensor], Tensor], *, label: bool) -> SetLoss:
-    """``|mean score of protected rows with that label - mean score of other rows with it|``, 0 if there are none.
+    """Make ``|mean score of protected rows with that label - mean score of other rows with it|``, 0 without such rows.
 
-    Sums over masks rather than selected rows: of fixed shape for ``vmap``, and without a read from a GPU.
+    Sums use masks instead of selected rows: shapes are fixed for ``vmap``, and no value is read from a GPU.
     """
 
     def statistics(logit: Tensor, batch: Any) -> Tensor:
@@ -125,7 +125,7 @@ def group_gap(score: Callable[[Tensor], Tensor], *, label: bool) -> SetLoss:
 
 
 def load(data: DataSet, rows: int | None, data_dir: str | Path | None) -> dict[str, tuple[Tensor, ...]]:
-    """``(numbers, categories, label, protected)`` of every split; numbers with mean 0 and variance 1 in training."""
+    """Load ``(numbers, categories, label, protected)`` of every split, numbers with mean 0 and variance 1."""
     people = data.load(data_dir)
     parts = split(len(people.label), rows)
     train = people.numbers[parts["train"]]
@@ -146,8 +146,8 @@ def split(count: int, rows: int | None = None) -> dict[str, np.ndarray]:
     """Row numbers of each split: 20 % for test and 10 % of the rest for validation, both rounded up.
 
     Of 45,222, 30,000 and 41,188 rows, these are the paper's 32559/3618/9045, 21600/2400/6000 and 29655/3295/8238 (it
-    says 70/10/20). Which rows the paper had is not known. Ours are in the order of the first ``count`` raw numbers of
-    the generator PCG64(0), which NumPy promises not to change; ``rows`` keeps the first of that order.
+    says 70/10/20). The rows of the paper's splits are unknown. Ours are in the order of the first ``count`` raw numbers
+    of the generator PCG64(0), which NumPy promises not to change; ``rows`` keeps the first of that order.
     """
     order = np.argsort(np.random.PCG64(0).random_raw(count), kind="stable")[:rows]
     test = math.ceil(len(order) / 5)
@@ -172,7 +172,7 @@ def empty_cell_share(label: Tensor, protected: Tensor, batch_size: int) -> float
 
 
 # Training the embeddings directly gives Adult a better hypervolume than generating them too (rare categories are not
-# learned by heart for each ray), and the others the same.
+# memorized for each ray), and the same hypervolume for the others.
 LAYERS = {"hidden": 25, "generate": "layers.*"}
 QUICK = Recipe(
     epochs=60,
@@ -197,9 +197,9 @@ SMALL = replace(PAPER, schedule="cosine", warmup=50, alpha=1.0, align=True, vali
 
 
 def _full(rows: int, epochs: int) -> Recipe:
-    """All training rows in every step. In a small batch a gap is mostly noise: EPO takes it for larger than it is, and
-    lands where the true one is too small. The last weights are kept, since those with the best hypervolume on the way
-    are not yet where the rays want them."""
+    """A recipe with all training rows in every step. In a small batch a gap is mostly noise: EPO takes it for larger
+    than the true gap, which then ends too small. The last weights are kept, since earlier weights with a better
+    hypervolume are further from their rays."""
     return replace(QUICK, epochs=epochs, rays_per_step=1, batch_size=rows, lr=5e-4, validate_every=epochs)
 
 

@@ -8,10 +8,10 @@ from hyperfront.kernels.layers import ConvReluPool, linear
 
 
 class LeNet(nn.Module):
-    """``x [B, 1, 36, 36]`` to the class scores ``[B, 10]`` of the left and of the right image: 31,910 weights.
+    """Maps ``x [B, 1, 36, 36]`` to the class scores ``[B, 10]`` of the left and of the right image: 31,910 weights.
 
-    The paper's code has no activation between its last two layers, which are then one linear map; the baselines it
-    is compared with have one. ``relu=False`` leaves it out.
+    The paper's code has no activation between its last two layers, which are then one linear map; the code of its
+    baselines has a ReLU. ``relu=False`` leaves the ReLU out.
     """
 
     def __init__(self, *, relu: bool = True):

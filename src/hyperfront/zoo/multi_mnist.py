@@ -1,7 +1,7 @@
 """Multi-MNIST and its relatives: two images in one, two tasks, a network too small for both (section 5.2 of the paper).
 
-The losses are the cross entropies of the left and of the right image. :mod:`hyperfront.zoo.data.composites` says how
-the images are made and how the splits differ.
+The losses are the cross entropies of the left and of the right image. :mod:`hyperfront.zoo.data.composites` describes
+how the images are made and how the splits differ.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ def multi_mnist(
 ) -> Problem:
     """Classify the left and the right image of a composite.
 
-    ``split`` is ``"clean"``, validation on source images that training never sees, or ``"paper"``, on the same ones.
+    ``split`` is ``"clean"``, with validation on source images that training never uses, or ``"paper"``, on the same
+    images.
     ``relu=False`` makes LeNet as in the paper's code. Training images are moved by up to ``shift`` pixels. ``rows``
-    keeps that many composites for training, and as large a share of the others.
+    keeps that many composites for training, and the same share of the others.
     """
     check(split in get_args(SplitName), "split", split, "clean or paper")
     check(target in get_args(TargetName), "target", target, "lenet or resnet18")

@@ -55,7 +55,7 @@ NOTES: dict[str, Notes] = {
         ("One robot arm, one recording: nothing is known about other arms or other motions.",),
         {
             ("split", "paper"): "Every test row is also in the training file, so the test losses are too good.",
-            ("inputs", "standardised"): "Inputs have mean 0 and variance 1 over the training rows.",
+            ("inputs", "standardized"): "Inputs have mean 0 and variance 1 over the training rows.",
         },
     ),
     "nyuv2": Notes(

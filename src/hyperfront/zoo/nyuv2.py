@@ -1,12 +1,12 @@
-"""NYUv2 (section 5.4 of the paper): what is seen, and how far away, at every pixel of an indoor image.
+"""NYUv2 (section 5.4 of the paper): class and depth of every pixel of an indoor image.
 
-The paper states neither losses nor resolution. Here, with ``u`` the 13 logits and ``z`` the depth that ENet gives,
+The paper states neither losses nor resolution. Here, with the 13 logits ``u`` and the depth ``z`` of ENet,
 
     segmentation = - 1/|L| sum_{p in L} log softmax(u_p)[class_p]        L: pixels with a label (83 % of them)
     depth        = 1/P sum_p |z_p - depth_p|                             in metres, all pixels
 
 over the whole split in evaluation, and over the batch in training. One ENet, encoder and decoder shared, has 14 output
-channels: the logits, and depth in deviations from its mean, so that it begins at a sensible distance.
+channels: the logits, and depth in deviations from its mean, so that its initial depth is realistic.
 
 Splits. ``paper`` takes images at random, 1,014 / 145 / 290; since neighbours in the numbering show the same room,
 training sees most rooms of its test images, whose losses are therefore too good. ``official`` keeps rooms apart: 795
@@ -34,14 +34,14 @@ from hyperfront.zoo.enet import ENet
 from hyperfront.zoo.views import RandomViews
 
 DEPTH_MEAN, DEPTH_DEVIATION = 2.84, 1.42
-"""Of the official training images, in metres."""
+"""Mean and deviation of depth in the official training images, in meters."""
 SIZES = {"288x384": ("288x384", 1), "144x192": ("144x192", 1), "72x96": ("144x192", 2)}
-"""The pack that images of a size are made from, and by what factor they are shrunk."""
+"""The pack for images of a size, and the factor by which they are shrunk."""
 SPLITS = ("paper", "official")
 PARTS = ("train", "val", "test")
 
 Batch = tuple[Tensor, Tensor, Tensor]
-"""RGB ``[B, 3, H, W]``, depth in levels ``[B, H, W]``, classes ``[B, H, W]`` with -1 for none."""
+"""RGB ``[B, 3, H, W]``, depth in levels ``[B, H, W]``, classes ``[B, H, W]``, -1 without a class."""
 
 
 def nyuv2(
@@ -51,7 +51,7 @@ def nyuv2(
     rows: int | None = None,
     data_dir: str | Path | None = None,
 ) -> Problem:
-    """Segmentation and depth of NYUv2 images. ``rows`` keeps about that many of the 1,449."""
+    """Make the problem of segmentation and depth of NYUv2 images. ``rows`` keeps about that many of the 1,449."""
     for name, value, choices in (("split", split, SPLITS), ("size", size, tuple(SIZES)), ("augment", augment, (0, 1))):
         check(value in choices, name, value, "one of " + ", ".join(str(choice) for choice in choices))
     check_rows(rows, 10, 1449)
@@ -87,7 +87,7 @@ def nyuv2(
 
 
 def divide(is_train: Tensor, split: str) -> dict[str, Tensor]:
-    """Rows of the images of each part."""
+    """Divide the images into parts, by row."""
     if split == "paper":
         order = torch.randperm(len(is_train), generator=torch.Generator().manual_seed(0))
         train, val = round(0.7 * len(order)), round(0.1 * len(order))
@@ -98,12 +98,12 @@ def divide(is_train: Tensor, split: str) -> dict[str, Tensor]:
 
 
 def thinned(rows: Tensor, share: float) -> Tensor:
-    """About that share of the rows, evenly spaced."""
+    """Keep about that share of the rows, evenly spaced."""
     return rows[torch.linspace(0, len(rows) - 1, max(1, round(share * len(rows)))).long()]
 
 
 def shrunk(batch: Batch, factor: int) -> Batch:
-    """Means of blocks of colour, and one pixel of depth and class of each."""
+    """Average blocks of color, and keep one pixel of depth and class of each block."""
     rgb, depth, classes = batch
     if factor == 1:
         return batch
@@ -112,7 +112,7 @@ def shrunk(batch: Batch, factor: int) -> Batch:
 
 
 def inputs(batch: Batch) -> Tensor:
-    """RGB from -1 to 1."""
+    """Scale RGB to -1 to 1."""
     return channels_last(batch[0].float() / 127.5 - 1)
 
 
@@ -124,7 +124,7 @@ def depth_of(output: Tensor) -> Tensor:
     return DEPTH_MEAN + DEPTH_DEVIATION * output[:, -1]
 
 
-# ---- losses and scores: masked sums, since nothing may depend on how many pixels have a label ------------------------
+# ---- losses and scores: masked sums, since shapes must not depend on the number of labelled pixels -------------------
 
 
 def cross_entropy_sums(output: Tensor, batch: Batch) -> Tensor:
@@ -150,13 +150,13 @@ def relative_depth_error(output: Tensor, batch: Batch) -> Tensor:
 
 
 def hits(output: Tensor, batch: Batch) -> Tensor:
-    """Labelled pixels that are right, and all of them."""
+    """Numbers of correct labelled pixels, and of all labelled pixels."""
     classes = batch[2]
     return torch.stack([(output[:, :-1].argmax(1) == classes).sum(), (classes >= 0).sum()])
 
 
 def confusion(output: Tensor, batch: Batch) -> Tensor:
-    """Labelled pixels ``[true class, predicted class]``."""
+    """Count labelled pixels ``[true class, predicted class]``."""
     count = output.shape[1] - 1
     cell = (batch[2].long() * count + output[:, :-1].argmax(1)).flatten(1)
     cell = torch.where(cell < 0, count * count, cell)  # unlabelled: a cell that is dropped
@@ -166,7 +166,7 @@ def confusion(output: Tensor, batch: Batch) -> Tensor:
 
 
 def mean_iou(counts: Tensor) -> Tensor:
-    """Intersection over union, averaged over the classes that are there or were predicted."""
+    """Intersection over union, averaged over the classes that occur or were predicted."""
     both = counts.diagonal()
     union = counts.sum(0) + counts.sum(1) - both
     return (both / union.clamp_min(1)).sum() / (union > 0).sum().clamp_min(1)
@@ -194,7 +194,7 @@ ENTRIES = {
                 model=SMALL,
                 arguments={"size": "72x96", "rows": 20},
             ),
-            # learning rate: one of the paper's three; it states no batch size
+            # the learning rate is one of the paper's three; the paper states no batch size
             "paper": Recipe(
                 epochs=150,
                 batch_size=16,

@@ -11,10 +11,10 @@ from hyperfront.kernels.layers import channels_last
 
 
 class ResNet18(nn.Module):
-    """``x [B, 1, 36, 36]`` to the class scores ``[B, 10]`` of the left and of the right image: 11,443,156 weights.
+    """Maps ``x [B, 1, 36, 36]`` to the class scores ``[B, 10]`` of the left and of the right image: 11,443,156 weights.
 
-    The stem and the four stages of the network for ImageNet, on one channel and on images padded to 38 x 38, then a
-    layer of 512 units that the heads share.
+    It has the stem and the four stages of the network for ImageNet, for one channel and images padded to 38 x 38, then
+    a layer of 512 units that the heads share.
     """
 
     def __init__(self):

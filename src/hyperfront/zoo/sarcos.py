@@ -1,15 +1,15 @@
 """SARCOS (section 5.5 of the paper): the torques of a robot arm's 7 joints, one objective each.
 
 The objectives are the mean square errors of the torques, each over the .9 quantile of that joint's torques in training
-(as in the paper's code: of the torques, not of their sizes, so that the second joint's is negative; the square does not
-mind). The reference point is 1 for all, so the hypervolume is at most 1.
+(as in the paper's code: a quantile of the signed torques, so that of the second joint is negative; the square removes
+the sign). The reference point is 1 for all, so the hypervolume is at most 1.
 
-Two splits of the 21,571 rows of the training file that there are, by their row number, which is time (11 ms):
+Two splits of the 21,571 available rows of the training file, by row number, which is time (11 ms a row):
 
 ``"paper"``
     the rows before 4,448 for validation, the rest for training, the test file for testing: 19,206 / 2,365 / 4,449 rows
-    (40,036 / 4,448 / 4,449 in the paper). It leaks: every row of the test file is a row of the training file. A number
-    to compare with published ones, not a measure of how well new motion is predicted.
+    (40,036 / 4,448 / 4,449 in the paper). It leaks: every row of the test file is a row of the training file. It
+    serves to compare with published numbers, not to measure predictions of new motion.
 ``"blocks"``
     blocks of 500 rows (5.5 s), in turn: of every ten, the fourth is for validation and the ninth for testing. Training
     rows within 100 rows (1.1 s) of those are left out: 15,564 / 2,162 / 2,173 rows. The test file is not used.
@@ -46,15 +46,15 @@ TURN = ("train",) * 3 + ("val",) + ("train",) * 4 + ("test",) + ("train",)
 
 def sarcos(
     split: Literal["paper", "blocks"] = "blocks",
-    inputs: Literal["standardised", "raw"] = "standardised",
+    inputs: Literal["standardized", "raw"] = "standardized",
     rows: int | None = None,
     data_dir: str | Path | None = None,
 ) -> Problem:
-    """The problem on one of two splits; inputs as they are (the paper's code), or with mean 0 and variance 1.
+    """Make the problem on one of two splits; inputs are raw (as in the paper's code), or have mean 0 and variance 1.
 
-    ``rows`` keeps at most that many rows of each split, evenly spread over time, for a quick look.
+    ``rows`` keeps at most that many rows of each split, evenly spread over time, for quick runs.
     """
-    for what, choice, known in (("split", split, SPLITS), ("inputs", inputs, ("standardised", "raw"))):
+    for what, choice, known in (("split", split, SPLITS), ("inputs", inputs, ("standardized", "raw"))):
         if choice not in known:
             raise unknown_name(f"{what} of sarcos", str(choice), known)
     check_rows(rows, 1, 44_484)
@@ -88,7 +88,7 @@ def _error(joint: int, output: Tensor, batch: Any) -> Tensor:
 
 
 def _moments(output: Tensor, batch: Any) -> Tensor:
-    """``[4, 7]``: number of rows, sums of the torques, of their squares, and of the squares of the errors."""
+    """Statistics ``[4, 7]``: number of rows, sums of torques, of their squares, and of squared errors."""
     torques = batch[1]
     return torch.stack([torch.ones_like(torques), torques, torques.square(), (output - torques).square()]).sum(1)
 
@@ -100,11 +100,11 @@ def _explained(moments: Tensor) -> Tensor:
 
 
 def load(split: str, inputs: str, rows: int | None, data_dir: str | Path | None) -> dict[str, tuple[Tensor, Tensor]]:
-    """``(inputs, torques)`` of every split, scaled by what the training rows are like."""
+    """Load ``(inputs, torques)`` of every split, scaled by statistics of the training rows."""
     parts = SPLITS[split](*recording.load(data_dir))
     train = parts["train"]
     quantile = np.quantile(train.torques, 0.9, axis=0)
-    shift, spread = (train.inputs.mean(0), train.inputs.std(0)) if inputs == "standardised" else (0.0, 1.0)
+    shift, spread = (train.inputs.mean(0), train.inputs.std(0)) if inputs == "standardized" else (0.0, 1.0)
 
     def tensors(part: Motion) -> tuple[Tensor, Tensor]:
         every = slice(None, None, 1 if rows is None else -(-len(part.index) // rows))
@@ -139,18 +139,18 @@ QUICK = Recipe(
     rays_per_step=4,
     batch_size=512,
     warmup=30,
-    alpha=1.0,  # rays to evaluate at are all inside, where Dirichlet(.2) hardly ever draws one of seven entries
+    alpha=1.0,  # evaluation rays lie inside, where Dirichlet(.2) hardly ever draws
     evaluation_rays=100,
     validate_every=25,
     model={"hidden": 25},
 )
 PAPER = Recipe(
     epochs=1000,
-    batch_size=256,  # 512 in the paper's code: with half of its rows, as many steps
+    batch_size=256,  # the paper's code has 512: half of its rows give the same number of steps
     schedule="constant",
     evaluation_rays=100,
     validate_every=10,
-    model={"hidden": 100, "initialization": "plain"},  # as its code; its text says 25
+    model={"hidden": 100, "initialization": "plain"},  # as in the paper's code; its text says 25
     arguments={"split": "paper", "inputs": "raw"},
 )
 ENTRIES: dict[str, Entry] = {
@@ -171,6 +171,6 @@ ENTRIES: dict[str, Entry] = {
             "paper": PAPER,
             "best": replace(QUICK, epochs=600, warmup=300, align=True, validate_every=20, model={"hidden": 100}),
         },
-        "split=blocks|paper inputs=standardised|raw rows=N",
+        "split=blocks|paper inputs=standardized|raw rows=N",
     )
 }

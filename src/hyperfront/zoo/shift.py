@@ -1,4 +1,4 @@
-"""Augmentation of images: each is moved by a few pixels of its own."""
+"""Augmentation of images: each image is moved by a few pixels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hyperfront.storage.batches import Batch
 
 @dataclass(frozen=True)
 class Shift:
-    """Moves the images ``[B, C, H, W]`` of a batch ``(images, ...)`` by up to ``pixels``; what comes in is 0.
+    """Moves the images ``[B, C, H, W]`` of a batch ``(images, ...)`` by up to ``pixels``; new pixels are 0.
 
     The images are padded on all sides, and image ``b`` becomes the window of its padded self that begins at
     ``pixels - numbers[b]``.
@@ -27,7 +27,7 @@ class Shift:
     pixels: int
 
     def draw(self, rows: int, generator: torch.Generator) -> Tensor:
-        """Down and right, ``[rows, 2]``, uniform in {-pixels..pixels}."""
+        """Draw the moves down and right, ``[rows, 2]``, uniform in {-pixels..pixels}."""
         return torch.randint(-self.pixels, self.pixels + 1, (rows, 2), dtype=torch.int8, generator=generator)
 
     def __call__(self, batch: Batch, numbers: Tensor) -> Batch:

@@ -26,7 +26,7 @@ def fonseca(variables: int = 100) -> Problem:
 
         l1 = 1 - exp(-|x - 1/sqrt(d)|^2),   l2 = 1 - exp(-|x + 1/sqrt(d)|^2)
 
-    Optimal are the points ``x = t/sqrt(d) (1, ..., 1)`` with ``t`` in [-1, 1]. Up to the reference (1, 1) the front
+    The optimal points are ``x = t/sqrt(d) (1, ..., 1)`` with ``t`` in [-1, 1]. Up to the reference (1, 1) the front
     dominates ``exp(-4) + 2 exp(-2) sqrt(pi/2) erf(sqrt(2))``.
     """
     _at_least(variables, 1)
@@ -81,7 +81,7 @@ def zdt2(variables: int = 30, box: Literal["sine", "sigmoid"] = "sine") -> Probl
 
         l1 = x1,   l2 = g (1 - (x1 / g)^2),   g = 1 + 9 mean(x2, ..., xd)
 
-    The paper prints it without the factor ``g``; this is the standard one. Up to (1.1, 1.1) the front dominates
+    The paper prints it without the factor ``g``; this is the standard definition. Up to (1.1, 1.1) the front dominates
     ``0.1 + 1/3 + 0.11``. In the ``box`` of a sigmoid, whose gradient vanishes at the faces, descent stops before the
     front, as the paper's EPO does.
     """
@@ -187,7 +187,7 @@ def dtlz2(m: int = 3, distance_variables: int = 10) -> Problem:
     """
     _at_least(m, 2, "m")
     if m > 1000:
-        raise ProblemError("m cannot be this", got=m, expected="at most 1000 objectives")
+        raise ProblemError("m is out of range", got=m, expected="at most 1000 objectives")
     _at_least(distance_variables, 1, "distance_variables")
 
     def function(x: Tensor) -> Tensor:
@@ -217,8 +217,8 @@ def problem2() -> Problem:
 
         l1 = ((x1 - 1) x2^2 + 1) / 3,   l2 = x2
 
-    The paper (Appendix B.1) prints ``l2 = x1``, with which the single point (0, 0) is optimal; this is the original.
-    Up to (1.1, 1.1) the front dominates ``1.1 - 2/9 + 0.11``.
+    The paper (Appendix B.1) prints ``l2 = x1``, with which the single point (0, 0) is optimal; this is the original
+    definition. Up to (1.1, 1.1) the front dominates ``1.1 - 2/9 + 0.11``.
     """
 
     def function(x: Tensor) -> Tensor:
@@ -237,7 +237,7 @@ def problem2() -> Problem:
 
 def _at_least(value: int, least: int, name: str = "variables") -> None:
     if not isinstance(value, int) or value < least:
-        raise ProblemError(f"{name} cannot be this", got=repr(value), expected=f"an integer >= {least}")
+        raise ProblemError(f"{name} is out of range", got=repr(value), expected=f"an integer >= {least}")
 
 
 TOY = Recipe(rays_per_step=16, separate={"lr": 1e-2})

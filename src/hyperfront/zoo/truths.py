@@ -15,7 +15,7 @@ from hyperfront.problem import Truth
 def curve(
     point: Callable[[Tensor], Tensor], pieces: Sequence[tuple[float, float]], hypervolume: float, *, drawn: int = 400
 ) -> Truth:
-    """A front ``point(t) [..., 2]`` for ``t`` in one or several intervals."""
+    """Make the front ``point(t) [..., 2]`` for ``t`` in one or several intervals."""
     vertices = [point(torch.linspace(a, b, 20_001, dtype=torch.float64)) for a, b in pieces]
 
     def distance(losses: Tensor) -> Tensor:
@@ -28,8 +28,8 @@ def curve(
 
 
 def _to_polyline(points: Tensor, line: Tensor) -> Tensor:
-    """Distance ``[R]`` of points ``[R, 2]`` to the polyline with vertices ``[K, 2]``: to its segments, so that the
-    error is of second order in their length."""
+    """Distance ``[R]`` of points ``[R, 2]`` to the polyline with vertices ``[K, 2]``. Distances to segments
+    have an error of second order in their length."""
     nearest = torch.cdist(points, line).argmin(1)
     result = torch.full((len(points),), math.inf, dtype=torch.float64)
     for shift in (-1, 0):  # the segments on either side of the nearest vertex
@@ -47,10 +47,10 @@ def unit_sphere(m: int, hypervolume: float) -> Truth:
         losses = losses.double().cpu()
         positive = losses.clamp_min(0)
         length = positive.norm(dim=1, keepdim=True)
-        corner = torch.nn.functional.one_hot(losses.argmax(1), m)  # nearest to what has no positive part
+        corner = torch.nn.functional.one_hot(losses.argmax(1), m)  # nearest if no entry is positive
         nearest = torch.where(length > 0, positive / length, corner)
         return (losses - nearest).norm(dim=1)
 
-    partitions = {2: 200, 3: 30, 4: 12}.get(m, 5 if m <= 20 else 1)  # points grow with m to the power of these
+    partitions = {2: 200, 3: 30, 4: 12}.get(m, 5 if m <= 20 else 1)  # about m to this power points
     rays = das_dennis(m, partitions)
     return Truth(rays / rays.norm(dim=1, keepdim=True), hypervolume, distance)

@@ -1,4 +1,4 @@
-"""Random views of scenes: images with depth and classes, as if the camera had stood elsewhere."""
+"""Random views of scenes: images with depth and classes, as if the camera had been moved."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class RandomViews:
     """Mirror, zoom and brightness for batches ``(rgb [B, 3, H, W], depth [B, H, W], classes [B, H, W])``.
 
     A row's numbers are ``(mirror, scale, x, y, contrast, brightness)``; ``(1, 1, 0, 0, 1, 0)`` change nothing. Its view
-    is the part of the image that is ``scale`` times smaller, at ``x`` and ``y`` from -1 to 1 of where it fits, brought
-    to full size, with ``mirror = -1`` left for right. What looks larger is nearer, so depth is divided by the scale.
-    Depth is in levels and stays so, but no longer whole numbers.
+    is a part of the image that is ``scale`` times smaller, enlarged to full size. ``x`` and ``y`` from -1 to 1 place
+    the part, and ``mirror = -1`` swaps left and right. Larger things are nearer, so depth is divided by the scale.
+    Depth stays in levels, which are no longer whole numbers.
     """
 
     def draw(self, rows: int, generator: torch.Generator) -> Tensor:
@@ -40,7 +40,7 @@ class RandomViews:
         down = _centres(height, numbers)[:, None] / scale + y * (1 - 1 / scale)  # [B, H, 1]
         grid = torch.stack(torch.broadcast_tensors(across, down), dim=-1)
         seen = F.grid_sample(rgb.float(), grid, "bilinear", "border", align_corners=False)
-        levels, label = F.grid_sample(  # values that must not be mixed across edges
+        levels, label = F.grid_sample(  # these values must not be mixed across edges
             torch.stack([depth.float(), classes.float()], dim=1), grid, "nearest", "border", align_corners=False
         ).unbind(1)
         seen = 127.5 + (seen - 127.5) * contrast[:, None] + 255 * brightness[:, None]
@@ -48,5 +48,5 @@ class RandomViews:
 
 
 def _centres(count: int, like: Tensor) -> Tensor:
-    """Centres of pixels, with the image reaching from -1 to 1."""
+    """The centers of pixels, if the image extends from -1 to 1."""
     return (2 * torch.arange(count, dtype=like.dtype, device=like.device) + 1) / count - 1

@@ -71,7 +71,7 @@ def serve(
         from hyperfront.apps.serve.process import WorkerOptions, serve
     except ImportError as error:
         raise HyperfrontError("serving needs more packages", got=error, fix="pip install 'hyperfront[serve]'") from None
-    plan = WorkerOptions(
+    options = WorkerOptions(
         run=str(run),
         name=name,
         target=target,
@@ -93,4 +93,4 @@ def serve(
         ),
     )
     with asks_for_options():
-        serve(plan, host=host, port=check_port(port), workers=workers, grace=grace)
+        serve(options, host=host, port=check_port(port), workers=workers, grace=grace)

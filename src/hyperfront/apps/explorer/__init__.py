@@ -1,8 +1,8 @@
-"""The explorer: a page on localhost on which one looks at a front and picks a trade-off.
+"""The explorer: a page on localhost that shows a front and lets its user choose a trade-off.
 
 :func:`explore` opens a run from Python or a notebook, ``hyperfront explore`` from the command line. ``session`` answers
-what the page asks, ``document`` is what it shows from the start, ``web/`` how it looks: plain HTML, CSS and JavaScript,
-which ``page`` puts into one text.
+the requests of the page, and ``document`` is the data that the page starts with. ``web/`` holds its plain HTML, CSS and
+JavaScript, which ``page`` puts into one text.
 """
 
 from hyperfront.errors import HyperfrontError

@@ -1,4 +1,4 @@
-"""Other fronts to compare with, from files: results of runs, fronts, or run folders."""
+"""Baselines: other fronts to compare with, read from result files, stored fronts or run folders."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Baseline:
     name: str
     front: Front
     problem: str | None
-    """Whose front it is, if that is known."""
+    """The problem of the front, if it is known."""
 
 
 def read(path: str | Path, objectives: tuple[str, ...], split: str, problem: str | None = None) -> Baseline:
-    """The front of a file or run folder, if it is of the same objectives, and of the same problem where both say so."""
+    """Read the front of a file or run folder. Its objectives, and its problem if stated, must be those given."""
     path = Path(path)
     file = RunFolder(path).front if path.is_dir() else path
     document = files.read_json(file)

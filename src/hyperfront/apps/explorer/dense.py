@@ -19,14 +19,14 @@ from hyperfront.preferences import das_dennis, rays
 from hyperfront.training.runs import RunFolder
 
 MOST = 130
-"""Rays of the grid: enough for a smooth surface, few enough to be measured over a cup of coffee."""
+"""Rays of the grid: enough for a smooth surface, few enough to be measured in minutes."""
 FILE = "explorer.json"
 
 
 def wanted(m: int) -> Tensor:
     """The rays to measure: the finest Das-Dennis grid of at most :data:`MOST` rays, and ``9 m`` inside.
 
-    With many objectives a grid that coarse lies on the faces of the simplex, and says nothing of its middle.
+    With many objectives such a coarse grid lies on the faces of the simplex, so rays inside are added.
 
     >>> len(wanted(2)), len(wanted(3)), len(wanted(7))
     (83, 147, 147)
@@ -41,9 +41,9 @@ def missing(front: Front) -> Tensor:
 
 
 def coarse_to_fine(rays: Tensor, before: Tensor) -> Tensor:
-    """The rays ``[R, m]`` in an order in which each is as far as can be from those before it, and from ``before``.
+    """Sort rays ``[R, m]`` so that each is as far as possible from the rays before it and from ``before``.
 
-    However few of them are taken, they are spread evenly. Rays that are there already are left out.
+    So the first rays of any number are spread evenly. Rays that ``before`` contains are left out.
 
     >>> coarse_to_fine(das_dennis(2, 4), torch.tensor([[1.0, 0.0]], dtype=torch.float64))[:, 1]
     tensor([1.0000, 0.5000, 0.2500, 0.7500], dtype=torch.float64)
@@ -57,7 +57,7 @@ def coarse_to_fine(rays: Tensor, before: Tensor) -> Tensor:
 
 
 def joined(first: Front, second: Front) -> Front:
-    """Both fronts as one."""
+    """Join two fronts."""
     scores = {name: torch.cat([values, second.scores[name]]) for name, values in first.scores.items()}
     return replace(
         first,
@@ -68,7 +68,7 @@ def joined(first: Front, second: Front) -> Front:
 
 
 def stored(folder: RunFolder) -> Front | None:
-    """What was measured before: by the explorer for this very checkpoint, or else by the run at its end."""
+    """Read the front measured by the explorer for the same checkpoint, or else by the run at its end."""
     try:
         front = Front.load(folder.path / FILE)
         if front.provenance.get("checkpoint") == digest(folder):
@@ -76,15 +76,15 @@ def stored(folder: RunFolder) -> Front | None:
     except CheckpointError:  # never explored
         pass
     whole = folder.front.exists() and folder.front.stat().st_mtime >= folder.checkpoint().stat().st_mtime
-    return Front.load(folder.front) if whole else None  # else it is of weights before these
+    return Front.load(folder.front) if whole else None  # otherwise the front belongs to earlier weights
 
 
 def store(front: Front, folder: RunFolder, checkpoint: str) -> None:
-    """Keep the front for the next time; ``checkpoint`` is the :func:`digest` of what it is of."""
+    """Store the front for the next call; ``checkpoint`` is the :func:`digest` of its checkpoint."""
     marked = replace(front, provenance={**front.provenance, "checkpoint": checkpoint})
     marked.save(folder.path / FILE)
 
 
 def digest(folder: RunFolder) -> str:
-    """Of the checkpoint of a run."""
+    """Checksum of the checkpoint of a run."""
     return hashlib.sha256(folder.checkpoint().read_bytes()).hexdigest()

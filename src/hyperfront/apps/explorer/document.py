@@ -1,4 +1,4 @@
-"""Everything that the page shows before it asks anything, as one JSON document."""
+"""The JSON document that the page starts with."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from hyperfront.apps.explorer.session import Session
 from hyperfront.front import Front
 
 MAILABLE, FEWEST = 3 * 2**20, 12
-"""Bytes of predictions in a file that can be mailed, and the fewest rays to have them at."""
+"""Largest size in bytes of the predictions in a static page, and the smallest number of rays with predictions."""
 FRAMES = 60
-"""Epochs that the evolution of the front is shown at."""
+"""Number of epochs in the evolution of the front."""
 
 
 def document(session: Session, *, name: str, python: str, baselines: Sequence[Baseline] = ()) -> dict[str, Any]:
-    """What a live page starts from. ``python`` is the expression that loads the model."""
+    """Make the document of a live page. ``python`` is the expression that loads the model."""
     front, m = session.front, session.model.m
     known = [(key, front.provenance.get(key)) for key in ("solver", "seed")]
     return {
@@ -49,7 +49,7 @@ def document(session: Session, *, name: str, python: str, baselines: Sequence[Ba
 
 
 def static(session: Session, **words: Any) -> dict[str, Any]:
-    """What a page without a server has: the same, with predictions at the rays of the front, or as many as fit."""
+    """Make the document of a static page, with predictions at the rays of the front, or at as many as fit."""
     corner = torch.eye(session.model.m, dtype=torch.float64)[:1]
     rays = torch.cat([corner, dense.coarse_to_fine(session.front.rays, corner)])
     most = max(FEWEST, MAILABLE // len(json.dumps(session.predict(corner))))
@@ -67,7 +67,7 @@ def measured(front: Front) -> dict[str, Any]:
 
 
 def _truth(front: Front) -> list[list[list[float]]]:
-    """The true front: as its connected curves for two objectives, else as one cloud of points."""
+    """The true front: connected curves for two objectives, otherwise one cloud of points."""
     if front.truth is None:
         return []
     parts = plots.curves(front.truth.numpy()) if len(front.objectives) == 2 else [front.truth]
@@ -77,7 +77,7 @@ def _truth(front: Front) -> list[list[list[float]]]:
 def _evolution(session: Session, m: int) -> list[dict[str, Any]]:
     """The validated epochs of the run, evenly thinned to :data:`FRAMES`."""
     records = [r for r in (session.folder.records() if session.folder else []) if r.get("validation")]
-    chosen = plots.spread(records, FRAMES) if records else []
+    chosen = plots.evenly_spaced(records, FRAMES) if records else []
     return [
         {
             "epoch": record["epoch"],
@@ -89,7 +89,7 @@ def _evolution(session: Session, m: int) -> list[dict[str, Any]]:
 
 
 def _digits(values: torch.Tensor) -> Any:
-    """To nine significant digits: rays must come back as they were. What is not finite has no place in JSON."""
+    """Round to nine significant digits, which restore a ray exactly. Numbers that are not finite become null."""
     if values.ndim > 1:
         return [_digits(row) for row in values]
     return [float(f"{value:.9g}") if math.isfinite(value) else None for value in values.tolist()]

@@ -13,7 +13,7 @@ from torch import nn
 from hyperfront.apps.explorer import document
 from hyperfront.apps.explorer.baselines import read
 from hyperfront.apps.explorer.page import page
-from hyperfront.apps.explorer.server import LOCAL, Server, application
+from hyperfront.apps.explorer.server import LOCAL, PageServer, application
 from hyperfront.apps.explorer.session import Session
 from hyperfront.errors import HyperfrontError
 from hyperfront.problem import Problem
@@ -29,10 +29,11 @@ def explore(
     baselines: Sequence[str | Path] = (),
     data_dir: str | Path | None = None,
 ) -> Exploration:
-    """The front of a run, to be explored; in a notebook, its page is what the cell shows.
+    """Explore the front of a run. In a notebook, the cell shows the page.
 
-    ``run`` is a run folder, a checkpoint file, or what :func:`hyperfront.fit` returned. Runs of built-in problems need
-    neither ``problem`` nor ``target``. ``baselines`` are result files, fronts or run folders to compare with.
+    ``run`` is a run folder, a checkpoint file, or the run that :func:`hyperfront.fit` returned. Runs of built-in
+    problems need neither ``problem`` nor ``target``. ``baselines`` are result files, fronts or run folders to compare
+    with.
     """
     if isinstance(run, Run):
         model, folder = run.model, run.folder
@@ -57,11 +58,11 @@ def explore(
 
 
 class Exploration:
-    """A page about a front. Made by :func:`explore`."""
+    """A page about a front. :func:`explore` makes it."""
 
     def __init__(self, session: Session, **words: Any):
         self.session, self.words = session, words
-        self._server: Server | None = None
+        self._server: PageServer | None = None
 
     def __repr__(self) -> str:
         return f"Exploration of {self.words['name']}: .url is its page, .save(path) writes it to a file"
@@ -71,17 +72,17 @@ class Exploration:
         self.session.refine(progress)
         files.write_bytes(Path(path), page(document.static(self.session, **self.words)).encode())
 
-    def serve(self, *, host: str = "127.0.0.1", port: int = 0) -> Server:
-        """A server of the page, ready to run."""
+    def serve(self, *, host: str = "127.0.0.1", port: int = 0) -> PageServer:
+        """Make a server of the page, ready to run."""
         local = host in (*LOCAL, "::1")
         app = application(self.session, lambda: document.document(self.session, **self.words), anywhere=not local)
-        server = Server(app, host=host, port=port)
+        server = PageServer(app, host=host, port=port)
         self.session.refine_beside()
         return server
 
     @property
     def url(self) -> str:
-        """Where the page is; a server on this machine is started at the first call."""
+        """The address of the page; the first call starts a server on this machine."""
         if self._server is None:
             self._server = self.serve()
             self._server.start()

@@ -1,7 +1,7 @@
-"""The page as one text: markup, style, script and data in it, nothing to fetch, nothing to build.
+"""The page as one text with markup, style, script and data. It loads no other file and needs no build step.
 
-The live page and the file that can be mailed are the same; they differ in the data. A content security policy allows
-this very script and no other, and no connection but to the server that the page came from.
+The live page and the static page differ in their data only. A content security policy allows only this script, and
+connections only to the server of the page.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SCRIPTS = """
     words simplex surface search backend state drawing plane space ternary parallel frontview handle readout limits
     painting kinds samples pins evolution sharing app
 """.split()  # noqa: SIM905 (easier to read)
-"""From the ground up: each file uses names of those before it."""
+"""The scripts in order: each file uses names of earlier files."""
 
 
 def page(document: dict[str, Any]) -> str:
@@ -25,7 +25,7 @@ def page(document: dict[str, Any]) -> str:
     files = resources.files("hyperfront.apps.explorer") / "web"
     style = (files / "style.css").read_text("utf-8")
     script = "\n".join(['"use strict";', *((files / f"{name}.js").read_text("utf-8") for name in SCRIPTS)])
-    # no tag may end the element early, whatever the objectives are called
+    # no tag in a name may end the element early
     data = json.dumps(document, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     parts = {
         "TITLE": html.escape(f"{document['name']} - hyperfront"),

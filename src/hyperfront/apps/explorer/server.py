@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -26,12 +27,14 @@ from hyperfront.errors import HyperfrontError
 
 LOCAL = ("localhost", "127.0.0.1", "[::1]")
 TRIES = 20
-"""Ports that are tried, from the one asked for on."""
+"""Number of ports to try, starting at the given one."""
+GRACE = 10
+"""Seconds that open requests may take when the server stops."""
 
 
 def application(session: Session, document: Callable[[], dict[str, Any]], *, anywhere: bool = False) -> FastAPI:
-    """The routes. Unless ``anywhere``, requests must be addressed to this machine, so that no foreign page that
-    points its own name here can ask (DNS rebinding)."""
+    """Make the application. Unless ``anywhere``, the Host header must name this machine, so that no foreign page can
+    reach the server by pointing its own name to this machine (DNS rebinding)."""
     app = FastAPI(title="hyperfront explorer", docs_url=None, redoc_url=None, openapi_url=None)  # docs load a CDN
     bodies = Bodies(BodyLimits())
     if not anywhere:
@@ -77,19 +80,20 @@ def parse(text: str, session: Session) -> Tensor:
     """A ray ``[m]`` from ``"0.3,0.7"``."""
     objectives = session.model.objectives
     ray = torch.tensor(numbers(text, objectives), dtype=torch.float64)
-    if 0 < ray.max() < torch.inf:  # numbers typed or rounded need not sum to 1
+    if 0 < ray.max() < torch.inf:  # typed or rounded numbers may not sum to 1
         ray = ray / ray.max()
         ray = ray / ray.sum()
     return preferences.validate(ray, len(ray), objectives)[0]
 
 
-class Server:
-    """uvicorn on a port of its own, in the foreground (:meth:`run`) or beside (:meth:`start`)."""
+class PageServer:
+    """uvicorn on a port of its own, in the foreground (:meth:`run`) or in a thread (:meth:`start`)."""
 
     def __init__(self, app: FastAPI, *, host: str = "127.0.0.1", port: int = 0):
         self.socket = listen(host, port, tries=TRIES)
         self.url = address(host, self.socket) + "/"
-        self.server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off", **OPTIONS))
+        limits: dict[str, Any] = {"lifespan": "off", "timeout_graceful_shutdown": GRACE}
+        self.server = uvicorn.Server(uvicorn.Config(app, log_level="warning", **limits, **OPTIONS))
         self.thread: threading.Thread | None = None
 
     def run(self) -> None:
@@ -97,11 +101,15 @@ class Server:
         self.server.run(sockets=[self.socket])
 
     def start(self) -> None:
+        """Serve beside, until :meth:`close` or the end of the interpreter, which waits for answers under way."""
         self.thread = threading.Thread(target=self.run, name="hyperfront-explore", daemon=True)
         self.thread.start()
+        atexit.register(self.close)
 
     def close(self) -> None:
+        """Stop, and free the port."""
+        atexit.unregister(self.close)
         self.server.should_exit = True
         if self.thread:
-            self.thread.join(timeout=10)
+            self.thread.join(timeout=GRACE + 5)
         self.socket.close()

@@ -1,16 +1,22 @@
-"""One model under exploration: what the page asks for, without the web.
+"""A session: one model under exploration, which answers the requests of the page, independent of HTTP.
 
-Questions may be asked at the same time, and a module has only one set of weights at a time. So there are two copies of
-the model, each behind a lock: one answers a drag (predictions for a few inputs, milliseconds), the other measures
-losses on the whole split (up to seconds).
+Requests may come at the same time, and a module has one set of weights at a time. So there are two copies of the model,
+each with a lock: one predicts for a few inputs while the handle moves (milliseconds), the other measures losses on the
+whole split (up to seconds).
+
+A thread that is inside PyTorch while the interpreter shuts down aborts the process: Python ends such a thread where it
+asks for the interpreter's lock, and C++ does not allow that there. So the measuring thread is stopped and joined before
+the interpreter ends.
 """
 
 from __future__ import annotations
 
+import atexit
 import copy
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -20,46 +26,47 @@ from torch import Tensor
 from hyperfront.apps.explorer import dense
 from hyperfront.apps.explorer.download import plain_model
 from hyperfront.apps.explorer.samples import make_samples
+from hyperfront.apps.explorer.stopping import Stoppable, Stopped
 from hyperfront.apps.shared.cache import WeightCache
 from hyperfront.apps.shared.choice import Choice
 from hyperfront.errors import CheckpointError
 from hyperfront.front import Front, evaluate
 from hyperfront.model import ParetoModel
 from hyperfront.preferences import das_dennis
-from hyperfront.problem import Problem
+from hyperfront.problem import Problem, Split
 from hyperfront.storage.batches import Batch, to_device
 from hyperfront.storage.nests import map_tensors
 from hyperfront.training.runs import RunFolder
 
 PATIENCE = 4.0
-"""Seconds that the search for an operating point may take, roughly; more rounds find it to more digits."""
+"""Approximate time in seconds for the search of an operating point; more rounds find it to more digits."""
 CACHE_BYTES = 64 * 2**20
-"""Memory for the weights at rays that were looked at."""
+"""Memory in bytes for the weights of recent rays."""
 
 
 class Session:
-    """A model, the data it is judged on, and the front as far as it has been measured."""
+    """A model, the data that measure it, and the front measured so far."""
 
     def __init__(self, model: ParetoModel, problem: Problem, *, folder: RunFolder | None = None):
         problem.check_model(model)
         self.model, self._judge = copy.deepcopy(model).eval(), copy.deepcopy(model).eval()
         self._weights = WeightCache(self.model, CACHE_BYTES)
         self.problem, self.folder = problem, folder
-        self._checkpoint = dense.digest(folder) if folder else None  # now: training may go on and write another
+        self._checkpoint = dense.digest(folder) if folder else None  # training may continue and write another
         self.split = problem.split("val" if "val" in problem.sources else "train")
         self.samples = make_samples(problem, self.split)
         self._predicting, self._measuring, self._refining = threading.Lock(), threading.Lock(), threading.Lock()
         self._stopped = threading.Event()
         self._beside: threading.Thread | None = None
         self.seconds = 0.0
-        """How long it takes to measure one ray."""
+        """Seconds to measure one ray."""
         known = dense.stored(folder) if folder else None
         self.front = known or self.measure(das_dennis(model.m, 1))
 
-    # ---- questions -------------------------------------------------------------------------------------------
+    # ---- requests --------------------------------------------------------------------------------------------
 
     def predict(self, ray: Tensor | Sequence) -> Any:
-        """What the model makes of the sample inputs at the ray, as JSON."""
+        """Predict the sample inputs at the ray, as JSON."""
         rays = self.model.check(ray).cpu().numpy()
         with self._predicting, torch.no_grad():
             (weights,) = self._weights.get(rays)
@@ -76,17 +83,20 @@ class Session:
             return plain_model(self.model, ray)
 
     def measure(self, rays: Tensor | Sequence) -> Front:
-        """Losses and scores at the rays, on the whole split."""
+        """Measure losses and scores at the rays, on the whole split."""
+        return self._measure(rays, self.split)
+
+    def _measure(self, rays: Tensor | Sequence, split: Split) -> Front:
         with self._measuring:
             start = time.perf_counter()
-            front = evaluate(self._judge, self.split, rays)
+            front = evaluate(self._judge, split, rays)
             self.seconds = (time.perf_counter() - start) / len(front)
             return front
 
     def select(self, choice: Choice) -> Front:
-        """The operating point that was asked for, measured."""
+        """Find and measure the operating point of a choice."""
         front = replace(self.front, evaluator=self.measure)
-        if not self.seconds:  # all of the front was known before
+        if not self.seconds:  # the whole front was read from a file
             self.measure(front.rays[:1])
         rounds = max(1, min(8, int(PATIENCE / (7 * self.seconds + 1e-9))))
         return self.measure(choice.ray(front, rounds=rounds))
@@ -94,38 +104,47 @@ class Session:
     # ---- the dense front -------------------------------------------------------------------------------------
 
     def refine(self, progress: Callable[[int, int], None] = lambda done, of: None) -> None:
-        """Measure the rays that are missing, one by one, until all are there or :meth:`stop` is called."""
+        """Measure the missing rays, one by one, until none is left or :meth:`stop` is called."""
         with self._refining:  # a second call waits for the first, and then finds nothing missing
             last, rays = time.monotonic(), dense.missing(self.front)
-            for done, ray in enumerate(rays):
-                if self._stopped.is_set():
-                    break
-                self.front = dense.joined(self.front, self.measure(ray))
-                progress(done + 1, len(rays))
-                if time.monotonic() - last > 10:
-                    self._store()
-                    last = time.monotonic()
-                time.sleep(1e-3)  # whoever waits to measure comes first
+            split = replace(self.split, source=Stoppable(self.split.source, self._stopped))
+            with suppress(Stopped):
+                for done, ray in enumerate(rays):
+                    self.front = dense.joined(self.front, self._measure(ray, split))
+                    progress(done + 1, len(rays))
+                    if time.monotonic() - last > 10:
+                        self._store()
+                        last = time.monotonic()
+                    time.sleep(1e-3)  # lets requests that wait to measure go first
             if len(rays):
                 self._store()
 
     def refine_beside(self) -> None:
-        """:meth:`refine` in a thread of its own, until :meth:`stop`."""
+        """Run :meth:`refine` in its own thread, until :meth:`stop`."""
         self._stopped.clear()
         self._beside = threading.Thread(target=self.refine, name="hyperfront-refine", daemon=True)
         self._beside.start()
+        atexit.register(self._end)
 
     def stop(self) -> None:
-        """End :meth:`refine` after the ray it is at; what was measured is kept, even if that ray takes long."""
+        """End :meth:`refine` after the current batch. Finished rays are stored at once, if that batch takes long."""
         self._stopped.set()
         if self._beside:
             self._beside.join(timeout=3)
             if self._beside.is_alive():
                 self._store()
+            else:
+                atexit.unregister(self._end)
+
+    def _end(self) -> None:
+        """Before the interpreter ends: :meth:`stop`, and wait as long as it takes."""
+        self.stop()
+        if self._beside:
+            self._beside.join()
 
     def _store(self) -> None:
         if self.folder and self._checkpoint:
             try:
                 dense.store(self.front, self.folder, self._checkpoint)
             except CheckpointError:
-                self._checkpoint = None  # a folder that may only be read: measured again next time
+                self._checkpoint = None  # the folder is read-only: the next session measures again

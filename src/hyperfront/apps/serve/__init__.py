@@ -1,8 +1,8 @@
-"""A run over HTTP, in the Open Inference Protocol v2 that KServe, Triton and MLServer speak; the ray is one more input.
+"""The server: a run over HTTP, by the Open Inference Protocol v2 of KServe, Triton and MLServer, with the ray as input.
 
-service     what is served: a model, its inputs and outputs (signature, tensors), its front
-predictor   rows with different rays in one pass
-batching    requests that wait together are answered together
+service     a model, its inputs and outputs (signature, tensors), and its front
+predictor   predictions for rows with different rays in one pass
+batching    batches of the requests that wait
 documents   the bytes of a request: JSON with a bounded number of values, and binary tensors
 requests    from a document to tensors; replies: from tensors to bytes
 large       large requests and responses, beside the event loop

@@ -1,7 +1,7 @@
 """The application: routes of the Open Inference Protocol v2, the front, metrics, and a page that explains them.
 
-Handlers take the request as it is. What FastAPI would do with annotations takes longer than a small network, and turns
-mistakes into other errors than the protocol's; :mod:`~hyperfront.apps.serve.openapi` has what would be lost.
+Handlers take the bare request, since FastAPI's handling of annotations takes longer than a small network, and its
+errors are not those of the protocol. :mod:`~hyperfront.apps.serve.openapi` documents the routes instead.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from hyperfront.front import Front
 
 Result = TypeVar("Result")
 VERSION = "1"
-"""Of the model: a server has one."""
+"""The version of the model; a server has one."""
 
 
-class Server:
-    """A service with what works for it."""
+class ServerState:
+    """A service with its queue, metrics and limits."""
 
     def __init__(self, service: Service, settings: ServiceOptions):
         self.service, self.settings, self.limits = service, settings, settings.limits
@@ -64,18 +64,18 @@ class Server:
         logs.event("stopped", model=self.service.name)
 
     async def _watch(self) -> None:
-        """Every worker's counts are up to date, whichever of them is asked."""
+        """Update the counts of this worker regularly, since another worker may answer for all."""
         while self.service.cache is not None:
             self.metrics.cache(self.service.cache)
             await asyncio.sleep(1)
 
     def check(self, request: Request) -> None:
-        """That the path names our model, and its version if any."""
+        """Check that the path names our model, and its version if any."""
         name, version = request.path_params["name"], request.path_params.get("version", VERSION)
         if name != self.service.name:
-            raise Refusal("there is no such model here", got=name[:80], expected=self.service.name, status=404)
+            raise Refusal("unknown model", got=name[:80], expected=self.service.name, status=404)
         if version != VERSION:
-            raise Refusal("there is no such version of the model", got=version[:80], expected=VERSION, status=404)
+            raise Refusal("unknown version of the model", got=version[:80], expected=VERSION, status=404)
 
     async def _within(self, deadline: float, work: Awaitable[Result]) -> Result:
         try:
@@ -110,7 +110,7 @@ class Server:
         return Response(content, media_type=kind, headers=found)
 
     async def select(self, request: Request, front: Front) -> dict[str, Any]:
-        """The operating point that the body asks for."""
+        """Find the operating point that the body asks for."""
         deadline = asyncio.get_running_loop().time() + self.limits.seconds
         with self.bodies.reader() as reader:
             asked = choice.parse(await reader.read(request, choice.BODY_BYTES))
@@ -118,15 +118,15 @@ class Server:
 
 
 def create_app(service: Service, settings: ServiceOptions = ServiceOptions()) -> FastAPI:  # noqa: B008 (frozen)
-    """The ASGI application that offers ``service``."""
-    server = Server(service, settings)
+    """Make the ASGI application of ``service``."""
+    server = ServerState(service, settings)
     app = FastAPI(
         title=f"hyperfront: {service.name}",
         version=__version__,
         description=describe.overview(service),
         lifespan=server.lifespan,
         redirect_slashes=False,
-        docs_url=None,  # the usual pages load scripts from elsewhere
+        docs_url=None,  # FastAPI's pages load scripts from a CDN
         redoc_url=None,
     )
     app.state.server = server
@@ -151,7 +151,7 @@ def _json(document: Any, status: int = 200) -> Response:
     return Response(orjson.dumps(document), status, media_type="application/json")
 
 
-def _health(app: FastAPI, server: Server) -> None:
+def _health(app: FastAPI, server: ServerState) -> None:
     shown = partial(openapi.route, server.service)
 
     @app.get("/v2/health/live", **shown("live"))
@@ -177,7 +177,7 @@ def _health(app: FastAPI, server: Server) -> None:
         return HTMLResponse(page.render(app.openapi()))
 
 
-def _models(app: FastAPI, server: Server) -> None:
+def _models(app: FastAPI, server: ServerState) -> None:
     shown = partial(openapi.route, server.service)
 
     async def metadata(request: Request) -> Response:
@@ -206,7 +206,7 @@ def _models(app: FastAPI, server: Server) -> None:
         return _json([{"name": server.service.name, "version": VERSION, "state": state, "reason": ""}])
 
 
-def _front(app: FastAPI, server: Server) -> None:
+def _front(app: FastAPI, server: ServerState) -> None:
     shown = partial(openapi.route, server.service)
 
     def front() -> Front:
@@ -240,4 +240,4 @@ def _errors(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def broken(request: Request, error: Exception) -> Response:
-        return _json({"error": "something went wrong inside the server; its log says what"}, 500)
+        return _json({"error": "internal error; see the log of the server"}, 500)

@@ -1,10 +1,10 @@
-"""Requests that wait together are answered together.
+"""Batching: requests that wait at the same time are answered together.
 
-The requests that arrive while a batch is predicted form the next one. So a server at rest answers at once, and the
-busier it is, the larger its batches are. Nothing ever waits for company.
+The requests that arrive while a batch is predicted form the next batch. So an idle server answers at once, and a busier
+server has larger batches. No request waits for others.
 
-A batch that takes a few milliseconds is predicted on the spot: to hand it to a thread and back, with two threads after
-one interpreter, takes as long as a small network. A longer one gets a thread, so that the server keeps listening.
+A batch of a few milliseconds is predicted on the event loop: handing it to a thread and back takes as long as a small
+network. A longer batch gets a thread, so that the server keeps accepting requests.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from hyperfront.errors import HyperfrontError
 
 Result = TypeVar("Result")
 ON_THE_SPOT = 0.02
-"""Seconds, at worst, for which the server may be deaf."""
-Job = tuple[Query, "asyncio.Future[Outputs]"]
+"""Longest time in seconds for which a prediction may block the event loop."""
+Waiting = tuple[Query, "asyncio.Future[Outputs]"]
 
 
 class Batcher:
     """``predict`` answers several queries at once, in about ``seconds(queries)``.
 
-    A batch has up to ``max_rows``; a query with more is taken apart, so that one whose client gives up ends early. With
-    None, every query is a batch of its own. ``observe`` is told how many queries there were, with how many rows.
+    A batch has up to ``max_rows``. A larger query is split into pieces, so that it ends early when its client
+    disconnects. With None, every query is a batch of its own. ``observe`` gets the number of queries and of rows.
     """
 
     def __init__(
@@ -45,13 +45,13 @@ class Batcher:
         observe: Callable[[int, int], None] = lambda queries, rows: None,
     ):
         self.predict, self.seconds, self.max_rows, self.observe = predict, seconds, max_rows, observe
-        self._waiting: deque[Job] = deque()
+        self._waiting: deque[Waiting] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="predict")
-        self._model = asyncio.Lock()  # it can do one thing at a time
+        self._model = asyncio.Lock()  # the model answers one batch at a time
         self._task: asyncio.Task | None = None
 
     async def submit(self, query: Query) -> Outputs:
-        """The outputs of the query. To cancel this is to withdraw what is still waiting of it."""
+        """Return the outputs of the query. Cancelling this withdraws the pieces that still wait."""
         pieces = [query]
         if self.max_rows is not None and query.rows > self.max_rows:
             pieces = [_piece(query, start, self.max_rows) for start in range(0, query.rows, self.max_rows)]
@@ -66,7 +66,7 @@ class Batcher:
         return tuple(torch.cat(parts) for parts in zip(*answers))
 
     async def run(self, function: Callable[[], Result]) -> Result:
-        """Anything that uses the model for long, in a thread. To cancel this is to stop waiting for it."""
+        """Run a long function of the model in a thread. Cancelling this stops the waiting, not the function."""
 
         async def alone() -> Result:
             async with self._model:
@@ -75,13 +75,13 @@ class Batcher:
         return await asyncio.shield(asyncio.create_task(alone()))
 
     async def close(self) -> None:
-        """Answer what waits, then end."""
+        """Answer the requests that wait, then end."""
         if self._task is not None:
             await self._task
         self._thread.shutdown()
 
     async def _work(self) -> None:
-        await asyncio.sleep(0)  # what arrived together stays together
+        await asyncio.sleep(0)  # requests that arrived together form one batch
         while jobs := self._next():
             queries = [query for query, _ in jobs]
             if self.seconds(queries) > ON_THE_SPOT:
@@ -96,22 +96,22 @@ class Batcher:
                     future.set_exception(answer)
                 else:
                     future.set_result(answer)
-            for _ in range(2):  # requests that lie in the sockets: once around to read them, once to take them in
+            for _ in range(2):  # one turn of the loop reads requests from sockets, one more submits them
                 await asyncio.sleep(0)
 
-    def _next(self) -> list[Job]:
-        """The oldest jobs, as many as fit into a batch, and at least one."""
-        jobs: list[Job] = []
+    def _next(self) -> list[Waiting]:
+        """Take the oldest waiting pieces, as many as fit into a batch, and at least one."""
+        jobs: list[Waiting] = []
         rows, most = 0, self.max_rows or 0
         while self._waiting and (not jobs or rows + self._waiting[0][0].rows <= most):
             job = self._waiting.popleft()
-            if not job[1].done():  # its client has not given up
+            if not job[1].done():  # its client is still connected
                 jobs.append(job)
                 rows += job[0].rows
         return jobs
 
     def _answers(self, queries: list[Query]) -> list[Outputs | Exception]:
-        """An answer or an error for each; a query that fails does not take the others with it."""
+        """Return an answer or an error for each query; a query that fails does not affect the others."""
         try:
             answers = self.predict(queries)
             self.observe(len(queries), sum(query.rows for query in queries))
@@ -121,7 +121,7 @@ class Batcher:
                 return [self._answers([query])[0] for query in queries]
             if isinstance(error, HyperfrontError):
                 return [error]
-            logs.logger.warning("the model failed", exc_info=True)  # in case it is not the input after all
+            logs.logger.warning("the model failed", exc_info=True)  # the fault may be the model's after all
             return [_refused(error)]
 
 
@@ -132,7 +132,7 @@ def _piece(query: Query, start: int, rows: int) -> Query:
 
 
 def _refused(error: Exception) -> Refusal:
-    """A module that works for other inputs of this shape: the numbers must be at fault, unless the memory is."""
+    """Explain a failure: since the module works for zeros of this shape, the numbers or the memory are at fault."""
     if isinstance(error, MemoryError) or "allocate memory" in str(error):
         return Refusal("there is not enough memory for this request", fix="send fewer rows at a time", status=503)
     return Refusal("the model does not take these inputs", got=f"{type(error).__name__}: {str(error)[:200]}")

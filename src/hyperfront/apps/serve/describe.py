@@ -1,4 +1,4 @@
-"""What the server says about its model: metadata, and how to ask."""
+"""The server's description of its model: metadata, and an example of a request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def metadata(service: Service, version: str) -> dict[str, Any]:
 
 
 def config(service: Service, settings: ServiceOptions) -> dict[str, Any]:
-    """The same in the words of Triton's model configuration."""
+    """The description in the form of Triton's model configuration."""
 
     def tensor(spec: TensorMetadata) -> dict[str, Any]:
         return {"name": spec.name, "data_type": f"TYPE_{spec.datatype}", "dims": list(spec.shape)}
@@ -41,7 +41,7 @@ def config(service: Service, settings: ServiceOptions) -> dict[str, Any]:
 
 
 def overview(service: Service) -> str:
-    """What the page says first, with a request to try."""
+    """The introduction of the page, with a request to try."""
     inputs = ", ".join(f"{spec.name} {spec.datatype} {list(spec.metadata()['shape'])}" for spec in service.inputs)
     return (
         f"A model of a whole Pareto front, over the objectives {', '.join(service.objectives)}. Every request carries "
@@ -53,7 +53,7 @@ def overview(service: Service) -> str:
 
 
 def example(service: Service) -> dict[str, Any] | None:
-    """A request for one row of zeros; None where that would be too long to read."""
+    """Make a request for one row of zeros; None if it would be too long to read."""
     if any(spec.size > 64 or -1 in spec.shape for spec in service.inputs):
         return None
     inputs = [spec.metadata() | {"shape": [1, *spec.shape], "data": [0] * spec.size} for spec in service.inputs]
@@ -62,7 +62,7 @@ def example(service: Service) -> dict[str, Any] | None:
 
 
 def curl(service: Service, url: str) -> str:
-    """A line to try, for the log and the page."""
+    """A command line to try, for the log and the page."""
     body = example(service)
     if body is None:
         return f"curl {url}/v2/models/{service.name}"

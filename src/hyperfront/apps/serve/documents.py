@@ -15,7 +15,7 @@ COUNTED_AT_ONCE = 2**20
 
 
 class Blobs:
-    """The binary data behind the JSON, taken from the front."""
+    """The binary data after the JSON, taken in order."""
 
     def __init__(self, body: bytearray, start: int):
         self.body, self.place = body, start
@@ -30,7 +30,7 @@ class Blobs:
 
 
 def read(body: bytearray, header_length: str | None, most: int) -> tuple[dict[str, Any], Blobs]:
-    """The JSON object of at most ``most`` values, and the bytes behind it; ``header_length`` is where it ends."""
+    """Read the JSON object of at most ``most`` values and the bytes after it; ``header_length`` is its length."""
     end = len(body)
     if header_length is not None:
         if not re.fullmatch("[0-9]{1,12}", header_length) or int(header_length) > len(body):
@@ -51,9 +51,9 @@ def read(body: bytearray, header_length: str | None, most: int) -> tuple[dict[st
 
 
 def _check_elements(text: memoryview, most: int) -> None:
-    """Refuse JSON with more values than ``most``, by the characters that stand in front of a value.
+    """Refuse JSON with more values than ``most``, by counting the characters that precede values.
 
-    This takes milliseconds where parsing takes seconds. Such characters inside of texts are counted too.
+    This takes milliseconds where parsing takes seconds. Such characters inside texts are counted too.
     """
     if len(text) <= most:  # every value but the last takes two characters
         return

@@ -1,4 +1,4 @@
-"""What every request passes: the key, the limit on requests at a time, the log, the metrics."""
+"""The gate that every request passes: API key, limit on concurrent requests, log, metrics."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from hyperfront.apps.serve.metrics import Metrics
 from hyperfront.apps.serve.options import ServiceOptions
 
 OPEN = ("/v2/health/live", "/v2/health/ready")
-"""For probes, which carry no key and must not be turned away when there is much to do."""
+"""Paths for health probes, which carry no key and are answered under any load."""
 
 
 class Gate:
-    """ASGI middleware around the routes; pure ASGI, since the wrappers for it cost more than a small network."""
+    """ASGI middleware around the routes. It is pure ASGI, since wrappers cost more time than a small network."""
 
     def __init__(self, app: ASGIApp, settings: ServiceOptions, metrics: Metrics):
         self.app, self.settings, self.metrics = app, settings, metrics
@@ -52,7 +52,7 @@ class Gate:
             else:
                 await self.app(scope, receive, answer)
         except BaseException:
-            status = status or 500  # what the outermost layer makes of it
+            status = status or 500  # the outermost layer answers with 500
             raise
         finally:
             self.working -= 1
@@ -71,7 +71,7 @@ class Gate:
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         route: Any = scope.get("route")
-        path = getattr(route, "path", "other")  # the pattern: labels for all paths that are tried would fill the memory
+        path = getattr(route, "path", "other")  # the pattern: a label for every path tried would fill the memory
         self.metrics.requests.labels(path, status).inc()
         self.metrics.seconds.labels(path).observe(seconds)
         logs.event(

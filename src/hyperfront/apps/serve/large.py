@@ -1,6 +1,6 @@
-"""Work on large requests, in a thread of its own, so that the event loop keeps answering the others.
+"""Work on large requests, in one thread, so that the event loop keeps answering other requests.
 
-There is one such thread. So the memory for parsed JSON is that of one request, however many arrive.
+Since there is one thread, the parsed JSON of only one request is in memory at a time.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import TypeVar
 
 Result = TypeVar("Result")
 LARGE = 64 * 2**10
-"""Bytes from which on a request or response is large."""
+"""Size in bytes from which a request or response is large."""
 
 
 class LargeWork:
-    """Runs functions one after the other in its thread."""
+    """Runs functions one after the other in one thread."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="large")
@@ -30,7 +30,7 @@ class LargeWork:
 
 
 def _without_collection(function: Callable[[], Result]) -> Result:
-    """Without garbage collection, which would look through all values of a document again and again."""
+    """Call without garbage collection, which would scan all values of a document many times."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""Logs as lines of JSON on stderr: one for each request, and for what happens to the server."""
+"""Logs as lines of JSON on stderr: one line for each request and for each event of the server."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import orjson
 logger = logging.getLogger("hyperfront.apps.serve")
 
 
-class JsonLines(logging.Formatter):
-    """A record as one JSON object, with what was passed as ``extra={"fields": {...}}``."""
+class JsonFormatter(logging.Formatter):
+    """Formats a record as one JSON object, with the fields of ``extra={"fields": {...}}``."""
 
     def format(self, record: logging.LogRecord) -> str:
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
@@ -25,9 +25,9 @@ class JsonLines(logging.Formatter):
 
 
 def set_up(level: str) -> None:
-    """Send our lines, and what uvicorn has to say, to stderr."""
+    """Send our messages and uvicorn's to stderr."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(JsonFormatter())
     for name in ("hyperfront.apps.serve", "uvicorn.error"):
         log = logging.getLogger(name)
         log.handlers.clear()

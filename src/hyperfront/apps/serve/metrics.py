@@ -1,4 +1,4 @@
-"""Numbers for Prometheus. With several workers they are added up, through files that the workers share."""
+"""Metrics for Prometheus. Workers share files, through which their numbers are summed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 
 
 class Metrics:
-    """What a server counts."""
+    """The metrics of a server."""
 
     def __init__(self) -> None:
         own = self.registry = CollectorRegistry()
@@ -24,7 +24,7 @@ class Metrics:
             "hyperfront_request_seconds", "Time from request to response", ["route"], buckets=SECONDS, registry=own
         )
         self.in_flight = Gauge(
-            "hyperfront_requests_in_flight", "Requests being worked on", registry=own, multiprocess_mode="livesum"
+            "hyperfront_requests_in_flight", "Requests in progress", registry=own, multiprocess_mode="livesum"
         )
         self.batch_queries = Histogram(
             "hyperfront_batch_requests", "Requests that were answered together", buckets=ROWS, registry=own
@@ -32,24 +32,24 @@ class Metrics:
         self.batch_rows = Histogram(
             "hyperfront_batch_rows", "Rows that were predicted together", buckets=ROWS, registry=own
         )
-        self.hits = Counter("hyperfront_cache_hits", "Rays whose weights were there", registry=own)
+        self.hits = Counter("hyperfront_cache_hits", "Rays whose weights were cached", registry=own)
         self.misses = Counter("hyperfront_cache_misses", "Rays whose weights were generated", registry=own)
-        self.evictions = Counter("hyperfront_cache_evictions", "Rays that had to make room", registry=own)
+        self.evictions = Counter("hyperfront_cache_evictions", "Rays removed from the cache", registry=own)
         self.cache_bytes = Gauge(
-            "hyperfront_cache_bytes", "Memory of the kept weights", registry=own, multiprocess_mode="livesum"
+            "hyperfront_cache_bytes", "Bytes of the cached weights", registry=own, multiprocess_mode="livesum"
         )
         self.cache_rays = Gauge(
-            "hyperfront_cache_rays", "Rays with kept weights", registry=own, multiprocess_mode="livesum"
+            "hyperfront_cache_rays", "Rays with cached weights", registry=own, multiprocess_mode="livesum"
         )
         self._seen = [0, 0, 0]
 
     def batch(self, queries: int, rows: int) -> None:
-        """A batch was predicted."""
+        """Count a predicted batch."""
         self.batch_queries.observe(queries)
         self.batch_rows.observe(rows)
 
     def cache(self, cache: WeightCache) -> None:
-        """Catch up with what the cache has counted: once in a while, since it would cost as much as a look into it."""
+        """Copy the counts of the cache. This is done from time to time, since it costs as much as a lookup."""
         now = [cache.hits, cache.misses, cache.evictions]
         for counter, before, value in zip((self.hits, self.misses, self.evictions), self._seen, now):
             counter.inc(value - before)
@@ -58,13 +58,13 @@ class Metrics:
         self.cache_rays.set(len(cache))
 
     def text(self) -> tuple[bytes, str]:
-        """The page that Prometheus reads, and its content type."""
+        """The text that Prometheus reads, and its content type."""
         registry = self.registry
         if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
             registry = CollectorRegistry()
             for file in Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]).glob("gauge_live*_*.db"):
                 worker = int(file.stem.rpartition("_")[2])
-                if not _lives(worker):  # another has taken its place
+                if not _lives(worker):  # another worker has replaced it
                     mark_process_dead(worker)
             MultiProcessCollector(registry)
         return generate_latest(registry), CONTENT_TYPE_LATEST

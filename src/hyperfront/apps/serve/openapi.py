@@ -1,4 +1,4 @@
-"""The OpenAPI document: what FastAPI is told about each route, since handlers take requests as they are."""
+"""The OpenAPI document: a description of each route for FastAPI, since handlers take the bare request."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ def _object(required: dict[str, Any], optional: dict[str, Any] | None = None) ->
 
 ERROR = _object({"error": NAME})
 REFUSALS = {
-    400: "The request is wrong; `error` says how.",
+    400: "The request is invalid; `error` says why.",
     401: "The API key is missing or wrong.",
-    404: "There is no such model or version.",
+    404: "The model or version does not exist.",
     408: "The body did not arrive in time.",
     413: "The body, a tensor or the number of rows is too large.",
     415: "The body has an unknown Content-Encoding.",
-    422: "The request is right but has no answer: limits that no ray keeps, or outputs that JSON cannot hold.",
+    422: "The request is valid but has no answer: unattainable limits, or outputs that JSON cannot represent.",
     429: "Too many requests at the same time.",
     503: "Not ready, too slow, or short of memory for bodies.",
 }
 
 
 def route(service: Service, which: str, form: str = "") -> dict[str, Any]:
-    """What FastAPI is told about a route: summary, responses and their schemas."""
+    """The description of a route for FastAPI: summary, responses and their schemas."""
     summary, schema, refusals = _ROUTES[which]
     versioned = "version" in form
     kind = "text/plain" if which == "metrics" else "application/json"
@@ -56,7 +56,7 @@ def route(service: Service, which: str, form: str = "") -> dict[str, Any]:
             {
                 "name": HEADER_LENGTH,
                 "in": "header",
-                "description": "The length of the JSON, if binary tensors follow it",
+                "description": "The length of the JSON, if binary tensors follow",
                 "schema": {"type": "integer", "minimum": 0},
             }
         )
@@ -125,7 +125,7 @@ _ROUTES: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {
         (404,),
     ),
     "model_ready": ("Whether the model is ready", _READY, (404, 503)),
-    "config": ("The model in the words of Triton's configuration", _object({"name": NAME}), (404,)),
+    "config": ("The model in the form of Triton's configuration", _object({"name": NAME}), (404,)),
     "infer": (
         "Predict rows at rays",
         _object({"model_name": NAME, "model_version": NAME, "outputs": _SPECS}, {"id": NAME}),
@@ -142,7 +142,7 @@ _ROUTES: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {
         (404,),
     ),
     "select": (
-        "The ray with the least of one loss, within limits on others",
+        "The ray that minimizes one loss within limits on others",
         _object({"ray": {"type": "array", "items": NUMBER}, "losses": _BY_NAME, "scores": _BY_NAME}),
         (400, 404, 408, 413, 415, 422, 503),
     ),

@@ -10,30 +10,30 @@ from hyperfront.errors import HyperfrontError
 
 @dataclass(frozen=True)
 class Limits(BodyLimits):
-    """What one request may cost, and all of them together; more is refused with a reason.
+    """Limits on one request and on all requests together; a request beyond them is refused with a reason.
 
     ``seconds`` counts from the first byte of a request to its answer.
     """
 
     elements: int = 2**24
-    """The most numbers in one tensor, of the inputs or of the outputs."""
+    """The most numbers in one input or output tensor."""
     json_elements: int = 2**18
-    """The most numbers, lists and objects in a request or response as JSON; parsing holds up all other requests."""
+    """The most numbers, lists and objects in a request or response as JSON; parsing delays all other requests."""
     rows: int = 4096
     """The most rows in one request."""
     concurrency: int = 256
-    """Requests that are worked on or wait at the same time, in each worker."""
+    """The most requests in progress or waiting, in each worker."""
 
 
 @dataclass(frozen=True)
 class ServiceOptions:
-    """How a service is offered."""
+    """The settings of a server."""
 
     limits: Limits = Limits()
     batch_rows: int = 64
-    """Requests that wait are answered together, up to that many rows."""
+    """The most rows of a batch."""
     api_key: str | None = None
-    """If there is one, requests must carry it (``Authorization: Bearer KEY``), apart from health checks."""
+    """The API key, which all requests but health checks must carry (``Authorization: Bearer KEY``)."""
     cors: tuple[str, ...] = ()
     """Origins of pages that may call the server from a browser."""
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document as a page that needs nothing from elsewhere."""
+"""The OpenAPI document as a page that loads no other file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ summary { cursor: pointer }
 
 
 def render(document: dict[str, Any]) -> str:
-    """The page: what the server is, then each route with its parameters, schemas and responses."""
+    """Render the page: an introduction, then each route with its parameters, schemas and responses."""
     info = document["info"]
     routes = [
         _route(method, path, operation)
@@ -34,7 +34,7 @@ def render(document: dict[str, Any]) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy(_STYLE)}"><style>{_STYLE}</style></head>'
         f"<body><h1>{title}</h1>{_paragraphs(info.get('description', ''))}"
         f"<h2>Routes</h2>{''.join(routes)}"
-        '<p>All of it for programs: <a href="openapi.json">openapi.json</a></p></body></html>'
+        '<p>For programs: <a href="openapi.json">openapi.json</a></p></body></html>'
     )
 
 
@@ -58,7 +58,7 @@ def _schema(content: dict[str, Any]) -> str:
 
 
 def _paragraphs(text: str) -> str:
-    """Paragraphs, and lines that begin with four spaces as they are."""
+    """Render paragraphs; lines that begin with four spaces are preformatted."""
     parts = [part for part in text.split("\n\n") if part.strip()]
     return "".join(
         f"<pre>{html.escape(part.strip())}</pre>" if part.startswith("    ") else f"<p>{html.escape(part)}</p>"

@@ -1,7 +1,7 @@
-"""Outputs for rows at rays: rows at the same ray go through its network together, and several rays in one pass.
+"""The predictor: rows at the same ray go through its network together, and several rays in one pass.
 
-Rays with one row each can be run one after the other, or all at once under ``torch.vmap``, which takes longer to start.
-From how many rays on that pays depends on the module, so it is measured once.
+Rays with one row each can run one after the other, or all at once under ``torch.vmap``, which takes longer to start.
+The number of rays from which ``vmap`` is faster depends on the module, so it is measured once.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from hyperfront.storage.batches import Batch
 
 Outputs = tuple[Tensor, ...]
 AT_ONCE = 2**23
-"""Bytes of weights in one pass: more than that, and they no longer come out of the processor's cache."""
+"""Most bytes of weights in one pass; more would not fit in the processor's cache."""
 SLOW = 0.01
-"""Seconds that one row may take: beyond, it does not matter how a pass is started."""
+"""Seconds for one row, above which the start of a pass does not matter."""
 
 
 class Query(NamedTuple):
-    """What one request asks."""
+    """The rays and inputs of one request."""
 
     rays: np.ndarray
     """``[1, m]`` for all rows, or ``[rows, m]``; single precision."""
@@ -45,7 +45,7 @@ class _Group:
     ray: np.ndarray
     sizes: tuple
     members: list[tuple[int, list[int] | None, tuple[Tensor, ...]]] = field(default_factory=list)
-    """The query, its rows (None: all of them), and their inputs."""
+    """The query, the numbers of its rows (None: all rows), and their inputs."""
 
     def inputs(self) -> tuple[Tensor, ...]:
         parts = [inputs for _, _, inputs in self.members]
@@ -53,7 +53,7 @@ class _Group:
 
     @property
     def single(self) -> bool:
-        """One row, or no inputs that could have rows."""
+        """Whether the group has one row, or no inputs."""
         return not self.sizes or (len(self.members) == 1 and len(self.members[0][2][0]) == 1)
 
 
@@ -68,13 +68,13 @@ class Predictor:
     ):
         self.cache, self.nest, self.flatten = cache, nest, flatten
         self.together_from: float = math.inf
-        """From how many rays with one row each, one pass is faster."""
+        """The number of rays with one row each from which one pass is faster."""
         self.seconds_for_row = self.seconds_for_ray = 0.0
-        """How long a row takes at a ray that is known, and the weights of a ray that is not."""
+        """Seconds for a row at a cached ray, and for the weights of a new ray."""
 
     @torch.inference_mode()
     def __call__(self, queries: Sequence[Query]) -> list[Outputs]:
-        """The outputs of each query, in its own order of rows."""
+        """Predict the outputs of each query, in its own order of rows."""
         if len(queries) == 1 and len(queries[0].rays) == 1:
             query = queries[0]
             return self._one_by_one(self.cache.get(query.rays), [query.inputs])
@@ -108,14 +108,15 @@ class Predictor:
         return list(zip(*(output.unbind() for output in outputs)))
 
     def seconds(self, queries: Sequence[Query]) -> float:
-        """About how long these will take, at worst."""
+        """Estimate the longest time in seconds for the queries."""
         return sum(query.rows * self.seconds_for_row + len(query.rays) * self.seconds_for_ray for query in queries)
 
     @torch.inference_mode()
     def measure(self, row: tuple[Tensor, ...]) -> None:
-        """Find out how long a ``row`` takes (or a few), and from how many rays on one pass is faster.
+        """Measure the time of a ``row`` (or a few), and the number of rays from which one pass is faster.
 
-        One after the other, R rays take ``l R``; all at once, ``a + b R``. So one pass pays from ``a / (l - b)`` on.
+        R rays take ``l R`` one after the other, and ``a + b R`` all at once. So one pass is faster from ``a / (l - b)``
+        rays.
         """
         m = self.cache.model.m
         weights = self.cache.get(das_dennis(m, 7)[:8].float().numpy())
@@ -159,11 +160,11 @@ def _groups(queries: Sequence[Query]) -> list[_Group]:
 
 
 def _hand_out(group: _Group, outputs: Outputs, answers: list[list[tuple[list[int] | None, Outputs]]]) -> None:
-    """Each member's part of the group's outputs."""
+    """Give each member its part of the group's outputs."""
     if group.sizes:
         counts = [len(inputs[0]) for _, _, inputs in group.members]
         parts = zip(*(output.split(counts) for output in outputs)) if len(counts) > 1 else [outputs]
-    else:  # an analytic problem: one point for the ray, however often it was asked for
+    else:  # an analytic problem: one point for the ray, also for several queries
         counts = [1 if rows is None else len(rows) for _, rows, _ in group.members]
         parts = (tuple(output.expand(count, *output.shape[1:]) for output in outputs) for count in counts)
     for (index, rows, _), part in zip(group.members, parts):
@@ -171,7 +172,7 @@ def _hand_out(group: _Group, outputs: Outputs, answers: list[list[tuple[list[int
 
 
 def _in_order(parts: list[tuple[list[int] | None, Outputs]], rows: int) -> Outputs:
-    if len(parts) == 1:  # one ray: its rows are in order already
+    if len(parts) == 1:  # the rows of one ray are in order
         return parts[0][1]
     order = torch.empty(rows, dtype=torch.long)
     order[torch.tensor([row for places, _ in parts for row in places or ()])] = torch.arange(rows)
@@ -179,7 +180,7 @@ def _in_order(parts: list[tuple[list[int] | None, Outputs]], rows: int) -> Outpu
 
 
 def _seconds(function: Callable[[], Any], times: int) -> float:
-    """The best of that many times, after one to warm up."""
+    """The shortest of ``times`` times, after one call to warm up."""
     found = []
     for _ in range(1 + times):
         start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Responses of the Open Inference Protocol v2: from tensors to bytes, JSON or binary as each output was asked for."""
+"""Responses of the Open Inference Protocol v2: from tensors to bytes, as JSON or binary data."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from hyperfront.apps.serve.service import Service
 from hyperfront.apps.shared.refusal import Refusal
 
 WORTH_PACKING = 1024
-"""Bytes from which on a response is packed."""
+"""Size in bytes from which a response is compressed."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """The bytes of a response; ``header_length`` of them are JSON, if binary data follow."""
+    """The bytes of a response; the first ``header_length`` are JSON, if binary data follow."""
 
     body: bytes
     header_length: int | None
 
 
 def encode(service: Service, version: str, asked: Asked, outputs: Sequence[Tensor], most: int) -> Reply:
-    """The response to what was asked; ``most`` numbers may be JSON."""
+    """Make the response to a request; at most ``most`` numbers may be JSON."""
     if sum(outputs[index].numel() for index, binary in asked.outputs if not binary) > most:
         raise Refusal(
             "the outputs are too large for JSON",
@@ -58,7 +58,7 @@ def _to_json(array: np.ndarray, name: str) -> Any:
     flat = np.ascontiguousarray(array).reshape(-1)
     if flat.dtype.kind == "f" and not np.isfinite(flat).all():
         raise Refusal(
-            f"the output {name} at these inputs is NaN or infinite, which JSON has no words for",
+            f"the output {name} at these inputs is NaN or infinite, which JSON cannot represent",
             fix='ask for it with the parameter "binary_data": true',
             status=422,
         )
@@ -66,7 +66,7 @@ def _to_json(array: np.ndarray, name: str) -> Any:
 
 
 def pack(body: bytes, accepted: str) -> tuple[bytes, str | None]:
-    """The body in an encoding that the client accepts, and the name of that encoding."""
+    """Compress the body in an encoding that the client accepts, and name the encoding."""
     if len(body) < WORTH_PACKING:
         return body, None
     offered = {name.partition(";")[0].strip().lower() for name in accepted.split(",")}

@@ -1,8 +1,8 @@
 """Requests of the Open Inference Protocol v2: from bytes to tensors.
 
 A body is JSON, or (Triton's binary extension) JSON followed by raw little-endian tensors: the header
-``Inference-Header-Content-Length`` gives the length of the JSON, and each tensor its ``binary_data_size``. Whatever
-does not fit is refused with a reason; nothing is allocated from a shape before it is known that the data are there.
+``Inference-Header-Content-Length`` gives the length of the JSON, and each tensor its ``binary_data_size``. Anything
+invalid is refused with a reason. Memory for a shape is allocated only after its data have arrived.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ HEADER_LENGTH = "inference-header-content-length"
 
 @dataclass(frozen=True)
 class Asked:
-    """A request, understood."""
+    """A decoded request."""
 
     query: Query
     outputs: list[tuple[int, bool]]
-    """Which outputs, and whether as binary data."""
+    """The outputs to send, each with a flag for binary data."""
     id: str
-    """Repeated in the response, if there is one."""
+    """The id of the request, which the response repeats."""
 
 
 def decode(service: Service, limits: Limits, body: bytearray, header_length: str | None) -> Asked:
-    """The request in ``body``, or a :class:`Refusal`."""
+    """Decode the request in ``body``, or raise a :class:`Refusal`."""
     document, blobs = read(body, header_length, limits.json_elements)
     parameters = _parameters(document, "the request")
     specs = {RAY: service.ray, **{spec.name: spec for spec in service.inputs}}
@@ -61,7 +61,7 @@ def decode(service: Service, limits: Limits, body: bytearray, header_length: str
     outputs = _outputs(document.get("outputs", []), service, parameters)
     for index, _ in outputs:
         size = service.outputs[index].size
-        if size > 0 and query.rows * size > limits.elements:  # a size that is free is negative
+        if size > 0 and query.rows * size > limits.elements:  # a free size is negative
             raise Refusal("an output would be too large", got=query.rows * size, expected=limits.elements, status=413)
     name = document.get("id", "")
     if not isinstance(name, str):
@@ -70,7 +70,7 @@ def decode(service: Service, limits: Limits, body: bytearray, header_length: str
 
 
 def check_index(body: bytearray, limits: Limits) -> None:
-    """Check a request for the list of models: it is empty, or says whether only models that are ready are wanted."""
+    """Check a request for the list of models: it is empty, or has the flag ``ready``."""
     asked = read(body, None, limits.json_elements)[0] if body else {}
     if not isinstance(asked.get("ready", True), bool):
         raise Refusal("ready is neither true nor false", got=str(asked["ready"])[:40])
@@ -121,11 +121,11 @@ def _array(entry: dict[str, Any], spec: TensorMetadata, limits: Limits, blobs: B
     raw = np.frombuffer(blobs.body, dtype if kind != "BOOL" else np.uint8, count, blobs.take(size))
     if kind == "BOOL" and (raw > 1).any():
         raise Refusal(f"{spec.name} holds bytes that are neither 0 nor 1")
-    return raw.astype(dtype).reshape(shape)  # a copy, at an address that suits its type
+    return raw.astype(dtype).reshape(shape)  # a copy, aligned for its type
 
 
 def _from_json(data: Any, dtype: np.dtype, name: str, count: int) -> np.ndarray:
-    """Numbers in one list or nested as the tensor is; each must be one that the datatype has."""
+    """Read numbers from one flat list or nested lists; the datatype must be able to represent each."""
     if not isinstance(data, list):
         raise Refusal(f"{name} has no data", expected="a list under data, or binary_data_size")
     try:
@@ -141,12 +141,12 @@ def _from_json(data: Any, dtype: np.dtype, name: str, count: int) -> np.ndarray:
         made = found.astype(dtype)
     exact = np.isfinite(made).all() if dtype.kind == "f" else (made == found).all()
     if not exact:
-        raise Refusal(f"the data of {name} are out of range", expected=f"numbers that {dtype} has")
+        raise Refusal(f"the data of {name} are out of range", expected=f"numbers of the range of {dtype}")
     return made
 
 
 def _rays(tensor: np.ndarray | None, parameter: Any, objectives: Sequence[str]) -> np.ndarray:
-    """``[R, m]`` from the input or the parameter, which may be a list or a text such as ``"0.3, 0.7"``."""
+    """Read rays ``[R, m]`` from the input or the parameter, a list or a text such as ``"0.3, 0.7"``."""
     if (tensor is None) == (parameter is None):
         raise Refusal(
             "a request needs a ray" if tensor is None else "a request has two rays",

@@ -1,4 +1,4 @@
-"""What is served: a trained model with the names and shapes of its inputs and outputs, and its front."""
+"""The service: a trained model with the names and shapes of its inputs and outputs, and its front."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ RAY = "ray"
 
 @dataclass(frozen=True, eq=False)
 class Service:
-    """Everything that the routes need to know; ``predict`` answers queries together, each with its outputs."""
+    """All data of the routes; ``predict`` answers several queries at once, each with its outputs."""
 
     name: str
     objectives: tuple[str, ...]
     inputs: tuple[TensorMetadata, ...]
-    """Without the ray."""
+    """The inputs, without the ray."""
     outputs: tuple[TensorMetadata, ...]
     predict: Callable[[Sequence[Query]], list[Outputs]]
     seconds: Callable[[Sequence[Query]], float]
-    """About how long that takes."""
+    """Estimates the time of ``predict``."""
     separate: bool = False
-    """Whether queries must not meet: a network that normalizes by its batch gives other outputs in other company."""
+    """Whether each query needs its own batch: a network that normalizes by its batch mixes queries otherwise."""
     cache: WeightCache | None = None
     front: Front | None = None
 
@@ -59,10 +59,10 @@ def open_run(
     inputs: Sequence[TensorMetadata] = (),
     cache_bytes: int,
 ) -> Service:
-    """The service of a run folder or checkpoint file.
+    """Make the service of a run folder or checkpoint file.
 
     Built-in problems are known by name. For others, ``target`` and ``problem`` are ``"package.module:factory"``, or
-    ``inputs`` says what the module takes.
+    ``inputs`` states the inputs of the module.
     """
     model = load(run, target, which=which)
     stated: Any = import_factory(problem) if problem else None
@@ -86,7 +86,7 @@ def serve_model(
     cache_bytes: int = 2**28,
     front: Front | None = None,
 ) -> Service:
-    """The service of a model in memory; ``inputs`` say what its module takes, where the problem does not."""
+    """Make the service of a model in memory; ``inputs`` state the inputs of its module, if no problem does."""
     cache = WeightCache(model, cache_bytes)
     specs, nest, names, flatten = tuple(inputs), tuple, None, lambda output: tuple(tensors(output))
     if problem is not None and problem.function is not None:
@@ -115,7 +115,7 @@ def serve_model(
 
 
 def operating_point(front: Front, asked: Choice) -> dict[str, Any]:
-    """The ray that was asked for, and what is known of the point there."""
+    """The ray of the operating point, with the losses and scores there."""
     ray = asked.ray(front)
     point = front.evaluator(ray[None]) if front.evaluator else front
     row = 0 if front.evaluator else int((front.rays == ray).all(1).nonzero()[0])
@@ -130,7 +130,7 @@ def operating_point(front: Front, asked: Choice) -> dict[str, Any]:
 def _try_out(
     predictor: Predictor, specs: Sequence[TensorMetadata], names: list[str] | None, *, alone: bool
 ) -> tuple[TensorMetadata, ...]:
-    """What the network gives for rows of zeros, and how long that takes; ``alone``: whether a row can be."""
+    """Run the network on rows of zeros, and time it; ``alone`` tells whether one row can be run."""
     m, rows = predictor.cache.model.m, 2 if specs else 1
     ray = np.full((1, m), 1 / m, np.float32)
     seen: list[Outputs] = []
@@ -146,12 +146,12 @@ def _try_out(
             continue
         predictor.measure(tuple(tensor[:1] for tensor in inputs) if alone else inputs)
     if not seen or names is None:
-        raise HyperfrontError("the module does not take the inputs it is said to take", got=error) from error
+        raise HyperfrontError("the module fails for inputs of the stated shapes", got=error) from error
     return outputs_of(names, seen, rows)
 
 
 def _point_and_losses(problem: Problem) -> Callable[[Tensor], Outputs]:
-    """What an analytic problem gives for one ray: its point, and the losses there."""
+    """The outputs of an analytic problem for one ray: its point, and the losses there."""
     function = problem.function
     assert function is not None
     return lambda point: (point[None], problem.units.apply(function(point))[None])

@@ -1,4 +1,4 @@
-"""What a module takes and gives, in the protocol's words: names, datatypes, and the shape of one row."""
+"""The signature of a module: names, datatypes and shapes of its inputs and outputs, as the protocol states them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from hyperfront.problem import Problem
 from hyperfront.storage.batches import Batch, argument_names
 
 Nest = Callable[[Sequence[Tensor]], Batch]
-"""How inputs, in their order, are handed to the module."""
+"""Arranges the inputs, given in order, as the module takes them."""
 SIZES = (32, 64, 96, 128, 224, 256)
-"""Tried in the place of sizes that are free, to see what the outputs look like."""
+"""Sizes tried for free dimensions, to find the shapes of the outputs."""
 
 
 def inputs_of(problem: Problem | None, module: nn.Module) -> tuple[tuple[TensorMetadata, ...], Nest]:
-    """What the module takes, read from an example of the problem or from its data."""
+    """The inputs of the module, read from an example of the problem or from its data."""
     example = _example(problem)
     parts = example if isinstance(example, tuple | dict) else (example,)
     flat = list(parts.values()) if isinstance(parts, dict) else list(parts)
     if not flat or not all(isinstance(part, Tensor) and part.ndim for part in flat):
         raise HyperfrontError(
-            "the module takes more than the protocol can say",
+            "the protocol cannot describe the inputs of the module",
             got=type(example).__name__,
             expected="one tensor, a tuple or a dict of tensors, rows first",
         )
@@ -38,10 +38,10 @@ def inputs_of(problem: Problem | None, module: nn.Module) -> tuple[tuple[TensorM
 
 
 def _example(problem: Problem | None) -> Batch:
-    """A row of what the module takes."""
+    """One row of the module's input."""
     if problem is None:
         raise HyperfrontError(
-            "nothing says what the module takes",
+            "the inputs of the module are unknown",
             fix="--problem package.module:factory, or --input NAME:DATATYPE:SIZES for each input",
         )
     if problem.example is not None:
@@ -51,13 +51,13 @@ def _example(problem: Problem | None) -> Batch:
 
 
 def examples(specs: Sequence[TensorMetadata], rows: int) -> list[tuple[Tensor, ...]]:
-    """Rows of zeros to try; several of different sizes, where sizes are free."""
+    """Rows of zeros to try; several of different sizes, if sizes are free."""
     free = any(-1 in spec.shape for spec in specs)
     return [tuple(spec.zeros(rows, free=size) for spec in specs) for size in (SIZES if free else (1,))]
 
 
 def outputs_of(names: Sequence[str], seen: Sequence[Sequence[Tensor]], rows: int) -> tuple[TensorMetadata, ...]:
-    """What the module gives, as ``seen`` for examples of that many rows; a size that is not always the same is free."""
+    """The outputs of the module, ``seen`` for examples of ``rows`` rows; a size that varies is free."""
     first = seen[0]
     if not first or any(tensor.ndim < 1 or len(tensor) != rows for tensor in first):
         raise HyperfrontError(

@@ -1,4 +1,4 @@
-"""Tensors as the protocol names them: datatypes, and what an input or output looks like."""
+"""Tensors as the protocol describes them: datatypes, and the shapes of inputs and outputs."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ DATATYPES: dict[str, np.dtype] = {
     "FP32": np.dtype("<f4"),
     "FP64": np.dtype("<f8"),
 }
-"""The protocol's names of what tensors and arrays can both hold; its texts (BYTES) no module takes."""
+"""The protocol's names of the types that tensors and arrays share; modules take no texts (BYTES)."""
 _OF_TORCH = {torch.from_numpy(np.zeros(1, dtype)).dtype: name for name, dtype in DATATYPES.items()}
 
 
 @dataclass(frozen=True)
 class TensorMetadata:
-    """An input or output: its name, datatype, and the shape of one row, with -1 where any size will do.
+    """An input or output: its name, datatype, and the shape of one row, with -1 for a free size.
 
     >>> TensorMetadata("x", "FP32", (1, 36, 36)).metadata()
     {'name': 'x', 'datatype': 'FP32', 'shape': [-1, 1, 36, 36]}
@@ -50,13 +50,13 @@ class TensorMetadata:
         return {"name": self.name, "datatype": self.datatype, "shape": [-1, *self.shape]}
 
     def fits(self, shape: Sequence[int]) -> bool:
-        """Whether a tensor of that shape, rows first, is such an input."""
+        """Whether a tensor of that shape, rows first, is valid for this input."""
         return len(shape) == 1 + len(self.shape) and all(
             own in (-1, given) for own, given in zip(self.shape, shape[1:])
         )
 
     def zeros(self, rows: int, *, free: int = 1) -> torch.Tensor:
-        """Rows of zeros, with ``free`` for sizes that are free."""
+        """Rows of zeros, with the size ``free`` in free dimensions."""
         return torch.from_numpy(np.zeros([rows, *(free if size < 0 else size for size in self.shape)], self.dtype))
 
     @property
@@ -66,7 +66,7 @@ class TensorMetadata:
 
 
 def datatype(dtype: torch.dtype, what: str) -> str:
-    """The protocol's name, or an error that says which tensor cannot be served."""
+    """The protocol's name of a type, or an error that names the tensor that cannot be served."""
     if dtype not in _OF_TORCH:
         raise HyperfrontError(
             f"{what} cannot be served", got=dtype, expected="one of " + ", ".join(map(str, _OF_TORCH))
@@ -75,7 +75,7 @@ def datatype(dtype: torch.dtype, what: str) -> str:
 
 
 def parse(text: str) -> TensorMetadata:
-    """An input as it is written on the command line: name, datatype, and sizes of one row.
+    """Parse an input from the command line: name, datatype, and sizes of one row.
 
     >>> parse("x:FP32:1,36,-1")
     TensorMetadata(name='x', datatype='FP32', shape=(1, 36, -1))
@@ -87,7 +87,7 @@ def parse(text: str) -> TensorMetadata:
             raise ValueError
     except ValueError:
         raise HyperfrontError(
-            "an input is not understood",
+            "an input has the wrong form",
             got=repr(text),
             expected="NAME:DATATYPE:SIZES of one row, such as x:FP32:1,36,36, with -1 for a size that is free",
         ) from None

@@ -1,4 +1,4 @@
-"""Code that the explorer and the server share; it needs FastAPI, uvicorn and httptools, and nothing else of a server.
+"""Code that the explorer and the server share. It needs FastAPI, uvicorn and httptools only.
 
 protocol    HTTP with bounded headers
 listening   sockets and ports, and the uvicorn server on them

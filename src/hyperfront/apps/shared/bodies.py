@@ -14,19 +14,19 @@ from hyperfront.apps.shared.refusal import Refusal
 from hyperfront.errors import HyperfrontError
 
 FREE = 64 * 2**10
-"""Bytes that each body has without asking, so that requests of usual size are answered while others hold the rest."""
+"""Bytes of each body that do not count, so that small requests are answered while large ones hold the rest."""
 SMALL_PACKED = 2**12
-"""Packed bytes that are unpacked on the event loop; more go to a thread, since they can grow a thousandfold."""
+"""Most compressed bytes that are unpacked on the event loop. More go to a thread: they can grow a thousandfold."""
 STEP = 2**20
 """Bytes that are unpacked at a time."""
 
 
 @dataclass(frozen=True)
 class BodyLimits:
-    """How large and how late a body may be."""
+    """Limits on the size and the time of request bodies."""
 
     body_bytes: int = 64 * 2**20
-    """The most bytes of one body, as it is sent and once it is unpacked."""
+    """The most bytes of one body, both compressed and unpacked."""
     held_bytes: int = 256 * 2**20
     """The most bytes of all bodies that one process holds at the same time."""
     seconds: float = 30.0
@@ -39,7 +39,7 @@ class BodyLimits:
 
 
 class Bodies:
-    """The bodies that one process holds. ``with bodies.reader() as reader`` gives a request its part of the memory."""
+    """The bodies that one process holds. ``with bodies.reader() as reader`` counts the memory of one request."""
 
     def __init__(self, limits: BodyLimits):
         self.limits, self.held = limits, 0
@@ -66,7 +66,7 @@ class Bodies:
 
 
 class Reader:
-    """Reads the body of one request; what it holds is released at the end of its ``with`` block."""
+    """Reads the body of one request; its memory is released at the end of the ``with`` block."""
 
     def __init__(self, bodies: Bodies):
         self.bodies, self.size, self.reserved = bodies, 0, 0
@@ -79,7 +79,7 @@ class Reader:
             self.bodies.release(self.reserved)
 
     async def read(self, request: Request, most: int | None = None) -> bytearray:
-        """The whole body, unpacked, of at most ``most`` bytes (default: the limit)."""
+        """Read and unpack the whole body of at most ``most`` bytes (default: the limit)."""
         limits = self.bodies.limits
         most = limits.body_bytes if most is None else min(most, limits.body_bytes)
         length = request.headers.get("content-length", "")
@@ -108,11 +108,11 @@ class Reader:
         except TimeoutError:
             raise Refusal("the body did not arrive in time", expected=f"{seconds:g} s", status=408) from None
         except ClientDisconnect:
-            raise Refusal("the client went away before its request was complete") from None
+            raise Refusal("the client closed the connection before its request was complete") from None
         return body
 
     def _hold(self, size: int) -> None:
-        """Count bytes that are about to be kept, before there is memory for them."""
+        """Count bytes before they are kept."""
         self.size += size
         if (extra := self.size - FREE - self.reserved) > 0:
             self.bodies.reserve(extra)
@@ -133,9 +133,9 @@ class Reader:
                 found += part
                 rest = unpacker.unconsumed_tail
             if unpacker.eof and (unpacker.unused_data or start + FREE < len(body)):
-                raise Refusal("the packed body has something behind it")
+                raise Refusal("the compressed body is followed by more bytes")
         if not unpacker.eof:
-            raise Refusal("the packed body is cut off")
+            raise Refusal("the compressed body is truncated")
         return found
 
 

@@ -1,7 +1,7 @@
-"""The weights generated for rays, kept while there is room for them.
+"""A cache of the weights generated for rays.
 
-A hypernetwork costs as much as several predictions, and the same few rays come again and again. The cache needs nothing
-of a server: ``WeightCache(model).get(rays)`` is all there is to it.
+A hypernetwork costs as much as several predictions, and requests often repeat a few rays. The cache works without a
+server: ``WeightCache(model).get(rays)``.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from hyperfront.model import ParetoModel
-from hyperfront.model.target import Network
-from hyperfront.storage.batches import Batch
+from hyperfront.model.substitution import Network
+from hyperfront.storage.batches import Batch, arguments
 
 MEGABYTE = 2**20
 
@@ -28,15 +28,15 @@ class Weights:
     """The network at one ray."""
 
     tensors: dict[str, Tensor]
-    """All that the module needs, by name."""
+    """All tensors that the module needs, by name."""
     own: tuple[str, ...]
-    """Those that this ray has for itself; the others are the same at all rays, and shared."""
+    """The names of tensors that belong to this ray; all rays share the others."""
     nbytes: int
-    """Memory of its own."""
+    """Bytes of the tensors that belong to this ray."""
 
 
 class WeightCache:
-    """The least recently used rays make room when there are more than ``max_bytes``. For use by several threads.
+    """Keeps weights of at most ``max_bytes``; the least recently used rays are removed first. Threads may share it.
 
     >>> import hyperfront as hf
     >>> cache = WeightCache(hf.wrap(torch.nn.Linear(3, 1), ["cost", "risk"], hidden=8))
@@ -55,7 +55,7 @@ class WeightCache:
         return len(self._kept)
 
     def get(self, rays: np.ndarray | Sequence) -> list[Weights]:
-        """The weights at each of ``rays [R, m]``; those that are missing are generated together."""
+        """Return the weights at each of ``rays [R, m]``; missing ones are generated together."""
         table = np.ascontiguousarray(rays, dtype=np.float32)
         keys = [row.tobytes() for row in table]
         found, missing = {}, {}
@@ -75,17 +75,18 @@ class WeightCache:
         return [found[key] for key in keys]
 
     def run(self, weights: Weights, x: Batch) -> Any:
-        """The network's output on ``x``."""
+        """Compute the network's output on ``x``."""
         with self._running:  # the module holds the tensors of one ray at a time
-            return Network(self.model.target, weights.tensors)(x)
+            args, kwargs = arguments(x)
+            return Network(self.model.target, weights.tensors)(*args, **kwargs)
 
     @torch.no_grad()
     def generate(self, rays: np.ndarray) -> list[Weights]:
-        """The weights at each of ``rays [R, m]``, whether or not they are there."""
+        """Generate the weights at each of ``rays [R, m]``, without looking them up."""
         exact = rays.astype(np.float64)
         total = exact.sum(-1, keepdims=True)
         if np.isfinite(total).all() and (total > 0).all():
-            exact = exact / total  # single precision: close to 1 is what there is; faults are for prepare to name
+            exact = exact / total  # sums of float32 are only close to 1; prepare refuses invalid rays
         table = self.model.prepare(torch.from_numpy(exact))
         theta, target = self.model.hypernet(table), self.model.target
         statistics = target.statistics_for(table, theta)
@@ -93,7 +94,7 @@ class WeightCache:
             return [self._weights(theta[0], statistics[0])]
         return [
             self._weights(*(row.clone() for row in rows)) for rows in zip(theta, statistics)
-        ]  # no row holds them all
+        ]  # a copy, so that a row does not keep the whole table in memory
 
     def _weights(self, theta: Tensor, statistics: Tensor) -> Weights:
         shared, tensors = self.model.target.shared(), self.model.target.assembled(theta, statistics)

@@ -1,4 +1,4 @@
-"""The operating point that a client asks for: the best of one loss, within limits on others."""
+"""The operating point that a client asks for: the smallest value of one loss, within limits on others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 from torch import Tensor
 
 from hyperfront.apps.shared.refusal import Refusal
-from hyperfront.errors import SelectionError
+from hyperfront.errors import SelectionError, UnattainableError
 from hyperfront.front import Front
 
 Limit = FiniteFloat | tuple[Literal["<=", ">="], FiniteFloat]
@@ -18,14 +18,14 @@ BODY_BYTES = 64 * 2**10
 
 
 class Choice(BaseModel):
-    """What to minimize, and the limits: a number that a loss may not exceed, or a pair such as ``[">=", 0.9]``."""
+    """A loss to minimize, and limits: a number that a loss may not exceed, or a pair such as ``[">=", 0.9]``."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     minimize: Annotated[str, Field(description="The name of a loss or score")]
     subject_to: Annotated[dict[str, Limit], Field(description="Limits by name of loss or score")] = {}
 
     def ray(self, front: Front, *, rounds: int = 8) -> Tensor:
-        """The ray ``[m]`` of the operating point; ``rounds`` as in :meth:`~hyperfront.front.Front.select`."""
+        """Find the ray ``[m]`` of the operating point; ``rounds`` as in :meth:`~hyperfront.front.Front.select`."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the response says whether the point was refined
             try:
@@ -36,12 +36,12 @@ class Choice(BaseModel):
                     got=error.got,
                     expected=error.expected,
                     fix=error.fix,
-                    status=422 if "keeps the limits" in error.what else 400,
+                    status=422 if isinstance(error, UnattainableError) else 400,
                 ) from None
 
 
 def parse(body: bytes | bytearray) -> Choice:
-    """The choice in the body of a request."""
+    """Read the choice in the body of a request."""
     try:
         return Choice.model_validate_json(body)
     except ValidationError as error:

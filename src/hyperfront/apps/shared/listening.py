@@ -19,7 +19,7 @@ OPTIONS: dict[str, Any] = {
 
 
 def listen(host: str, port: int, *, tries: int = 1) -> socket.socket:
-    """A socket at the port, or at the first free one of the ``tries`` ports from it on; any free port for 0."""
+    """Open a socket at the port, or at the first free port of the next ``tries``; 0 means any free port."""
     reason: OSError | None = None
     for candidate in range(port, port + (tries if port else 1)):
         try:

@@ -1,4 +1,4 @@
-"""The content security policy of an HTML page that brings its style and its script with it."""
+"""The content security policy of an HTML page with its style and script inside."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hashlib
 
 
 def policy(style: str, script: str | None = None) -> str:
-    """A policy that allows this style, this script, and connections to the page's own server; nothing else.
+    """Make a policy that allows only this style, this script, and connections to the page's own server.
 
     >>> policy("p { margin: 0 }").split("; ")[:2]
     ["default-src 'none'", "style-src 'sha256-7IWhgxoOGTB5NQzjGk9OPt0FwhVeBvZGoWgF9xLLh8c='"]

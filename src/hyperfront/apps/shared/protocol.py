@@ -77,7 +77,7 @@ class BoundedHeaders(HttpToolsProtocol):
             self._refuse()
 
     def _refuse(self) -> None:
-        """Close the connection, with an answer unless that could be taken for the answer to an earlier request."""
+        """Close the connection. Send an answer, unless an earlier request still waits for its own answer."""
         if self.refused:
             return
         self.refused = True

@@ -9,7 +9,7 @@ from hyperfront.apps.shared.refusal import Refusal
 
 
 def numbers(written: Any, objectives: Sequence[str]) -> list[float]:
-    """One number for each objective; whether they are a preference is not checked here.
+    """Read one number for each objective. The numbers are not checked here.
 
     >>> numbers("0.3, 0.7", ["cost", "risk"])
     [0.3, 0.7]

@@ -1,4 +1,4 @@
-"""The error that a request gets instead of an answer."""
+"""The error that a request gets instead of a result."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hyperfront.errors import HyperfrontError
 
 
 class Refusal(HyperfrontError):
-    """A request that is not answered, with the HTTP status that says whose fault it is.
+    """Raised for a request that cannot be answered, with its HTTP status.
 
     >>> Refusal("too many rows", got=9, expected="at most 4").reason
     'too many rows (got: 9; expected: at most 4)'
@@ -31,7 +31,7 @@ class Refusal(HyperfrontError):
 
 
 def headers(error: HyperfrontError) -> dict[str, str]:
-    """The headers of the response: when to try again, if that helps."""
+    """The headers of the response: the time after which to retry, if a retry helps."""
     seconds = getattr(error, "retry_after", None)
     return {} if seconds is None else {"retry-after": str(seconds)}
 

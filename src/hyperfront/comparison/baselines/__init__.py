@@ -1,9 +1,9 @@
-"""Baselines: what a Pareto hypernetwork is compared with, under the same protocol.
+"""Baselines: methods that a Pareto hypernetwork is compared with, under the same protocol.
 
 ========================== =====================================================================================
 :mod:`per_ray`             one model per ray (LS, EPO, PMTL, MGDA, any solver), all at once or one by one
 :mod:`single_task`         one model per objective: the ideal point
-:mod:`cpmtl`               from solutions along the tangent of the Pareto set, by Hessian-vector products
+:mod:`cpmtl`               expands solutions along the Pareto set, by Hessian-vector products
 :mod:`evolutionary`        NSGA-III and MOEA/D on the weights (pymoo)
 ========================== =====================================================================================
 """

@@ -1,4 +1,4 @@
-"""NSGA-III and MOEA/D as pymoo has them: how each begins, and what it remembers between generations."""
+"""NSGA-III and MOEA/D of pymoo: how each starts, and the state that it keeps between generations."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from torch import Tensor
 from hyperfront.errors import HyperfrontError
 
 Fitness = Callable[[np.ndarray], np.ndarray]
-"""Losses ``[P, m]`` of weights ``[P, n]``."""
+"""Maps weights ``[P, n]`` to losses ``[P, m]``."""
 Memory = tuple[dict[str, Tensor], dict[str, Any]]
-"""All that an algorithm knows: arrays, and the state of its random numbers."""
+"""The state of an algorithm: arrays, and the state of its random numbers."""
 
 
 def _nsga3(directions: np.ndarray, sampling: np.ndarray) -> Any:
@@ -36,16 +36,16 @@ class Algorithm:
 
     label: str
     make: Callable[[np.ndarray, np.ndarray], Any]
-    """Makes it from directions ``[P, m]`` and a population ``[P, n]``."""
+    """Makes the algorithm from directions ``[P, m]`` and a population ``[P, n]``."""
     remembers: tuple[str, ...]
-    """What it remembers from one generation to the next, beside its population and its random numbers."""
+    """Names of the attributes that it keeps between generations, beside population and random numbers."""
     place: Callable[[Any], Any]
-    """The object that holds what it remembers."""
+    """Returns the object that holds these attributes."""
 
     def begin(
         self, fitness: Fitness, directions: Tensor, theta: Tensor, limit: float, *, generations: int, seed: list[int]
     ) -> Any:
-        """The algorithm after it has evaluated the population ``theta [P, n]`` that it begins with."""
+        """Start the algorithm, and evaluate its initial population ``theta [P, n]``."""
         try:
             from pymoo.core.problem import Problem
         except ImportError:
@@ -65,14 +65,14 @@ class Algorithm:
         return algorithm
 
     def memory(self, algorithm: Any) -> Memory:
-        """All that the algorithm knows."""
+        """Read the state of the algorithm."""
         arrays = {key: algorithm.pop.get(key) for key in ("X", "F")}
         arrays |= {key: getattr(self.place(algorithm), key) for key in self.remembers}
         known = {key: torch.from_numpy(array) for key, array in arrays.items()}
         return known, algorithm.random_state.bit_generator.state
 
     def remember(self, algorithm: Any, memory: Memory) -> None:
-        """Give the algorithm what it knew when it was stopped."""
+        """Restore the state that the algorithm had when it was stopped."""
         from pymoo.core.population import Population
 
         arrays, random = memory

@@ -6,12 +6,12 @@ such points the derivative of that sum is zero, so its direction ``v`` satisfies
     H v = sum_j beta_j g_j    with  H = sum_j alpha_j hessian(l_j)    for some beta,
 
 and ``beta = e_j`` is the direction in which objective ``j`` changes most for its curvature: ``<g_j, v> >= 0`` where
-``H`` is positive, so ``theta - v`` lowers it; where it is not, ``v`` is turned round if need be. ``H`` is never formed:
-MINRES (scipy) needs only its products with vectors, a backward pass through the gradient each. The result is a set of
-points around every solution, and no map from rays to them.
+``H`` is positive, so ``theta - v`` lowers it; where it is not, ``v`` is reversed if necessary. ``H`` is never formed:
+MINRES (scipy) needs only its products with vectors; each is one backward pass through the gradient. The result is a set
+of points around every solution, and no map from rays to them.
 
-The authors' steps have one length. From the sharp minima that long training ends in, such steps overshoot, and raise
-the very objective that they are to lower: here a step that does is halved, a few times if need be, and then taken.
+The authors' steps have one length. From the sharp minima of long training, such steps overshoot and raise the objective
+that they should lower. Here such a step is halved, up to :attr:`Expansion.halvings` times, and then taken.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from hyperfront.comparison.baselines import per_ray
 from hyperfront.comparison.baselines.curvature import Curvature
 from hyperfront.comparison.baselines.limits import at_least
 from hyperfront.comparison.baselines.separate import as_run
-from hyperfront.comparison.method import Job, Method, Trained, seconds_in
+from hyperfront.comparison.method import ComparisonJob, Method, Trained, seconds_in
 from hyperfront.errors import BusyError, HyperfrontError
 from hyperfront.model import ParetoModel
 from hyperfront.model.hypernets import inner_products
@@ -57,13 +57,13 @@ class Expansion:
     steps: int = 5
     """Steps from each solution along each objective."""
     length: float = 0.1
-    """Length of a step in weight space, at most."""
+    """The largest length of a step in weight space."""
     halvings: int = 6
-    """How often a step is halved, at most, that would raise its objective."""
+    """The most times that a step is halved because it would raise its objective."""
     damping: float = 0.1
     """Added to the diagonal of the Hessian."""
     iterations: int = 50
-    """Products with the Hessian for each tangent, at most."""
+    """The most products with the Hessian for each tangent."""
     tolerance: float = 1e-5
     """Relative residual at which MINRES stops."""
     rows: int = 2048
@@ -73,8 +73,8 @@ class Expansion:
         at_least(self, steps=1, length=0, damping=0, iterations=1, tolerance=0, rows=1, halvings=0)
 
     def expand(self, model: ParetoModel, problem: Problem, points: Tensor) -> Iterator[Tensor]:
-        """The next points ``[n]`` after ``points [k, n]``: a solution, and what was reached from it so far. There
-        are ``1 + m steps`` in all: the solution, then the steps along each objective in turn."""
+        """Yield the next points ``[n]`` after ``points [k, n]``: a solution and the points reached from it so far.
+        There are ``1 + m steps`` in all: the solution, then the steps along each objective in turn."""
         curvature = Curvature(model, problem, self.rows)
         start, here = points[0], points[-1]
         for number in range(len(points) - 1, problem.m * self.steps):
@@ -83,7 +83,7 @@ class Expansion:
             yield here
 
     def step(self, curvature: Curvature, theta: Tensor, objective: int) -> Tensor:
-        """Where a step against the tangent leads, as short as it has to be for the objective to fall."""
+        """Take a step against the tangent, shortened until the objective falls."""
         direction = self.tangent(curvature, theta, objective)
         direction, before = direction / direction.norm().clamp_min(1e-30), curvature.losses(theta)[objective]
         there = theta
@@ -94,7 +94,7 @@ class Expansion:
         return there
 
     def tangent(self, curvature: Curvature, theta: Tensor, objective: int) -> Tensor:
-        """``v [n]`` with ``(H + damping) v = g_j``, turned so that it leads to more of objective ``j``."""
+        """Solve ``(H + damping) v = g_j`` for ``v [n]``, with the sign that increases objective ``j``."""
         try:
             from scipy.sparse.linalg import LinearOperator, minres
         except ImportError:
@@ -118,7 +118,7 @@ BASE = next(method for method in per_ray.METHODS if method.solver == "ls")
 """CPMTL expands from the models that this method trains."""
 
 
-def _train(job: Job) -> Trained:
+def _train(job: ComparisonJob) -> Trained:
     base, _ = BASE.train(replace(job, method=BASE))
     starts, options, m = base.model.hypernet(base.model.hypernet.knots).detach(), job.options, job.problem.m
     expand, settings = partial(options.expand, base.model, job.problem), job.protocol.settings(job.method.name)
@@ -131,7 +131,7 @@ def _train(job: Job) -> Trained:
                     patches.append(_patch(own / FILE, start, settings, expand, bar))
             except BusyError as error:
                 busy = error
-    if busy:  # the caller has perhaps other work until another process has finished that
+    if busy:  # the caller may have other work until another process has finished this part
         raise busy
     spent = sum(seconds for _, seconds in patches)
     theta = torch.cat([points for points, _ in patches])
@@ -146,8 +146,8 @@ def _patch(
     expand: Callable[[Tensor], Iterator[Tensor]],
     progress: Callable[[], Any],
 ) -> tuple[Tensor, float]:
-    """All points that one solution expands to, and the seconds that they took. The file is written after each point:
-    an interrupted call continues with the points that it has from the same weights."""
+    """Compute all points that one solution expands to, and the seconds spent on them. The file is written after each
+    point: an interrupted call continues with the stored points of the same weights."""
     points, before = start[None], 0.0
     if file.exists():
         tensors, document = checkpoint.read(file)
@@ -162,8 +162,8 @@ def _patch(
     return points, seconds
 
 
-def _spent(job: Job) -> float:
-    """Training time of the base models, and that of the points that have been expanded."""
+def _spent(job: ComparisonJob) -> float:
+    """Training time of the base models plus the time of the points expanded so far."""
     settings = job.protocol.settings(job.method.name)
     patches = [checkpoint.read(file)[1] for file in job.folder.glob(f"from-*/{FILE}")]
     expanding = sum(patch["seconds"] for patch in patches if patch.get("settings") == settings)

@@ -13,6 +13,7 @@ from hyperfront import kernels
 from hyperfront.comparison.baselines.replay import own_stream, replayed
 from hyperfront.errors import HyperfrontError
 from hyperfront.model import ParetoModel
+from hyperfront.model.substitution import called
 from hyperfront.problem import Problem
 from hyperfront.storage.batches import Batch
 from hyperfront.storage.nests import map_tensors, tensors
@@ -21,7 +22,7 @@ from hyperfront.storage.nests import map_tensors, tensors
 class Curvature:
     """Gradients and Hessian-vector products of the objectives as functions of ``theta [n]``.
 
-    Dropout rests, and BatchNorm looks at the batch.
+    Dropout is off, and BatchNorm uses the statistics of the batch.
     """
 
     def __init__(self, model: ParetoModel, problem: Problem, rows: int):
@@ -32,15 +33,15 @@ class Curvature:
 
     @torch.no_grad()
     def losses(self, theta: Tensor) -> Tensor:
-        """``[m]``, over all training rows."""
+        """Losses ``[m]`` over all training rows."""
         if not self.problem.has_data:
             return torch.stack(self._losses(theta, self.batch))
         values = (measure.value(total) for measure, total in zip(self.problem.measures.values(), self._totals(theta)))
         return torch.stack([unit * value for unit, value in zip(self.problem.units.slope, values)])
 
     def gradients(self, theta: Tensor) -> Tensor:
-        """``[m, n]``, of the losses over all training rows. Those are functions of sums, ``l = f(sum_b s_b(theta))``
-        over batches ``b`` (:mod:`hyperfront.problem.losses`), so ``g = sum_b d(f's . s_b) / d theta``."""
+        """Gradients ``[m, n]`` of the losses over all training rows. Losses are functions of sums over batches ``b``,
+        ``l = f(sum_b s_b(theta))`` (:mod:`hyperfront.problem.losses`), so ``g = sum_b d(f's . s_b) / d theta``."""
         total = torch.zeros(self.problem.m, len(theta), dtype=torch.float64, device=theta.device)
         slopes = self._slopes(theta) if self.problem.has_data else None
         for batch in self.source.batches(self.rows, theta.device):
@@ -51,7 +52,7 @@ class Curvature:
         return total.to(theta)
 
     def _slopes(self, theta: Tensor) -> list[tuple[Tensor, ...]]:
-        """``f'`` of every loss, at the sums over all rows."""
+        """The derivative ``f'`` of every loss at the sums over all rows."""
         slopes = []
         for measure, total, unit in zip(
             self.problem.measures.values(), self._totals(theta), self.problem.units.slope, strict=True
@@ -63,8 +64,8 @@ class Curvature:
 
     @torch.no_grad()
     def _totals(self, theta: Tensor) -> list[Any]:
-        """The sums of every loss over all rows. Those of the last ``theta`` are known: a step looks at its losses, and
-        the next one begins with its gradients."""
+        """The sums of every loss over all rows. Those of the last ``theta`` are stored: a step computes its losses, and
+        the next step starts with the gradients there."""
         if self._summed and self._summed[0] is theta:
             return self._summed[1]
         measures, sums = [*self.problem.measures.values()], list[Any]()
@@ -85,13 +86,13 @@ class Curvature:
         return [torch.stack([(slope * s.double()).sum() for slope, s in pairs]).sum() for pairs in each]
 
     def _sums(self, theta: Tensor, batch: Batch) -> list[Any]:
-        """What the batch contributes to the sums of every loss."""
+        """The contribution of a batch to the sums of every loss."""
         with self._at_rest():
-            output = self.model.target.network(theta)(self.problem.inputs(batch))
+            output = called(self.model.target.network(theta), self.problem.inputs(batch))
             return [measure.statistics(output, batch) for measure in self.problem.measures.values()]
 
     def hessian(self, theta: Tensor, alpha: Tensor) -> Callable[[Tensor], Tensor]:
-        """``v -> H v [n]`` on the sample of rows; the gradient that is differentiated is taken once for all ``v``."""
+        """Return the function ``v -> H v [n]`` on the sample of rows. The gradient is computed once for all ``v``."""
         leaf = theta.detach().requires_grad_()
         with own_stream(theta.device):
             with kernels.plain():  # fused operations have no second derivative
@@ -120,7 +121,7 @@ class Curvature:
 
 
 def _gradient(value: Tensor, theta: Tensor, **options: Any) -> Tensor:
-    """Zero where ``value`` does not depend on ``theta``."""
+    """The gradient of ``value``; zero if it does not depend on ``theta``."""
     if not value.requires_grad:
         return torch.zeros_like(theta)
     return torch.autograd.grad(value, theta, materialize_grads=True, **options)[0]

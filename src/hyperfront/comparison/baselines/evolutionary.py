@@ -1,10 +1,10 @@
 """Evolutionary algorithms, NSGA-III and MOEA/D (pymoo), on the weights of the target: no gradients.
 
 An individual is ``theta [n]``, its fitness the losses on a fixed sample of training rows; a whole generation is
-evaluated at once. The box that individuals live in is that of the problem (``|z| <= pi/4``), or three times the largest
-initial weight. Reference directions are a Das-Dennis grid, one for each individual. The algorithm is started anew from
-its population every :data:`BLOCK` generations, with random numbers from ``(seed, block)``. What it knows within a block
-is kept too, so that a run that was stopped goes on exactly where it was.
+evaluated at once. The box of the individuals is the problem's (``|z| <= pi/4``), or three times the largest initial
+weight. Reference directions are a Das-Dennis grid, one for each individual. The algorithm is restarted from its
+population every :data:`BLOCK` generations, with random numbers from ``(seed, block)``. Its state within a block is
+stored too, so that a stopped run continues exactly where it stopped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from hyperfront.comparison.baselines.algorithms import ALGORITHMS, Memory
 from hyperfront.comparison.baselines.limits import at_least
 from hyperfront.comparison.baselines.separate import as_run, separate_models
 from hyperfront.comparison.baselines.starts import starts
-from hyperfront.comparison.method import Job, Method, Trained
+from hyperfront.comparison.method import ComparisonJob, Method, Trained
 from hyperfront.errors import HyperfrontError, unknown_name
 from hyperfront.front import evaluate
 from hyperfront.model import ParetoModel
@@ -44,7 +44,7 @@ KEEP_EVERY = 30.0
 
 @dataclass(frozen=True)
 class Budget:
-    """What an evolutionary algorithm may spend: ``generations`` times at most ``population`` evaluations of ``rows``
+    """The budget of an evolutionary algorithm: ``generations`` times at most ``population`` evaluations of ``rows``
     rows."""
 
     generations: int = 1000
@@ -81,8 +81,8 @@ def evolve(
     out: Path | None = None,
     progress: Callable[[], Any] = lambda: None,
 ) -> Evolved:
-    """Run ``"nsga3"`` or ``"moead"``; with ``out`` the population is kept there every half minute and on Ctrl-C, and a
-    later call continues with it."""
+    """Run ``"nsga3"`` or ``"moead"``; with ``out`` the population is stored there every half minute and on Ctrl-C, and
+    a later call continues with it."""
     if name not in ALGORITHMS:
         raise unknown_name("evolutionary algorithm", name, ALGORITHMS)
     check_evolvable(problem)
@@ -127,7 +127,7 @@ class _Population:
 
 @dataclass(frozen=True)
 class _Kept:
-    """The file that a population is kept in, if there is one, and the settings that it must have been made with."""
+    """The file of a population, if there is one, and the settings that the population must have."""
 
     file: Path | None
     settings: dict[str, Any]
@@ -138,7 +138,7 @@ class _Kept:
         return cls(None if out is None else Path(out) / FILE, settings | describe(problem.identity or {}))
 
     def load(self, start: Tensor, budget: Budget) -> _Population:
-        """The population in the file, or the one that everything starts from."""
+        """Load the population in the file, or make the first one."""
         if self.file is None or not self.file.exists():
             return _Population(start)
         arrays, document = checkpoint.read(self.file)
@@ -150,7 +150,7 @@ class _Kept:
         found = _Population(arrays.pop("theta"), document["generations"], document["seconds"], memory)
         if found.generations > budget.generations:
             raise HyperfrontError(
-                "the folder holds a population that has had more generations",
+                "the folder holds a population of more generations",
                 got=f"{found.generations:,} generations in {self.file.parent}",
                 expected=f"{budget.generations:,} at most",
                 fix="use another folder",
@@ -172,14 +172,14 @@ class _Kept:
 
 
 def seconds_so_far(out: Path) -> float:
-    """What earlier calls have spent there."""
+    """The seconds that earlier calls have spent in the folder."""
     file = out / FILE
     return checkpoint.read(file)[1]["seconds"] if file.exists() else 0.0
 
 
 def along_rays(problem: Problem, theta: Tensor, rays: Tensor, *, device: str | torch.device = "cpu") -> Tensor:
-    """For each of ``rays [R, m]`` the individual ``[R, n]`` that is nearest to it on the validation data: of those that
-    no other dominates there, the most uniform."""
+    """For each of ``rays [R, m]``, find the nearest individual ``[R, n]`` on the validation data: the most uniform of
+    those that no other dominates there."""
     model = separate_models(problem, preferences.rays(len(theta), problem.m), theta).to(device)
     losses = evaluate(model, problem.val, preferences.rays(len(theta), problem.m)).losses
     good = indicators.nondominated(losses).nonzero()[:, 0]
@@ -187,7 +187,7 @@ def along_rays(problem: Problem, theta: Tensor, rays: Tensor, *, device: str | t
 
 
 def _directions(m: int, population: int) -> Tensor:
-    """The largest Das-Dennis grid of at most so many directions, or one for each objective."""
+    """The largest Das-Dennis grid of at most ``population`` directions, or one direction for each objective."""
     fits = itertools.takewhile(lambda h: math.comb(h + m - 1, m - 1) <= population, itertools.count(1))
     return das_dennis(m, max(fits, default=1))
 
@@ -199,7 +199,7 @@ def _limit(problem: Problem, theta: Tensor) -> float:
 
 
 def check_evolvable(problem: Problem) -> None:
-    """An error for a target that has more to find than its weights."""
+    """Raise an error for a target with BatchNorm, whose statistics would have to be found too."""
     norms = problem.model(hypernet="separate", rays=preferences.rays(2, problem.m)).target.norms
     if norms:
         raise HyperfrontError(
@@ -210,7 +210,7 @@ def check_evolvable(problem: Problem) -> None:
 
 
 class _Fitness:
-    """Losses ``[P, m]`` of weights ``[P, n]``, in float64 where there are no data to be noisy."""
+    """Computes losses ``[P, m]`` of weights ``[P, n]``, in float64 for problems without data."""
 
     def __init__(self, problem: Problem, population: int, rows: int, device: torch.device):
         self.problem, self.m = problem, problem.m
@@ -229,7 +229,7 @@ class _Fitness:
         return losses.double().cpu().numpy()
 
 
-def _train(job: Job) -> Trained:
+def _train(job: ComparisonJob) -> Trained:
     protocol, problem, budget = job.protocol, job.problem, job.options
     with locks.alone_in(job.folder), job.bar(budget.generations, "generation") as bar:
         options: dict[str, Any] = {"seed": job.seed, "device": protocol.device, "out": job.folder, "progress": bar}

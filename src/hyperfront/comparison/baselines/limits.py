@@ -1,4 +1,4 @@
-"""What settings of baselines may be."""
+"""Checks of the settings of baselines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hyperfront.errors import HyperfrontError
 
 
 def at_least(settings: Any, **least: float) -> None:
-    """An error for a setting that is no number of its kind, or below what it may be."""
+    """Raise an error for a setting of the wrong type, or below its smallest value."""
     for name, low in least.items():
         value, default = getattr(settings, name), getattr(type(settings), name)
         whole = isinstance(default, int)

@@ -1,13 +1,13 @@
 """One model per ray: the same solvers, the same step, the target's own weights instead of a hypernetwork.
 
 :func:`fit_stacked` trains all models at once: their weights are the rows of a table
-(:class:`hyperfront.model.hypernets.SeparateHypernet`), a step takes the gradients of all rows under ``vmap``, and all
-see the same batch, the one that each would see if it were trained alone. :func:`fit_one_by_one` does that: one model
-after the other. Both end at the same weights up to rounding, and up to dropout, which draws other numbers; they differ
-in time.
+(:class:`hyperfront.model.hypernets.SeparateHypernet`), and a step takes the gradients of all rows under ``vmap``. All
+models get the same batch, as each would if it were trained alone. :func:`fit_one_by_one` trains one model after the
+other. Both end at the same weights up to rounding, and up to dropout, which draws different numbers; they differ in
+time.
 
 Rays are given in the convention ``inverse`` (``r_1 l_1 = ... = r_m l_m``), so that all methods are asked for the same
-points: a solver of directions gets their reciprocals, linear scalarization takes them as loss weights.
+points. A solver of directions gets the reciprocals, and linear scalarization takes the rays as loss weights.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from torch.optim import Optimizer
 from hyperfront import indicators
 from hyperfront.comparison.baselines.separate import as_run, asked, separate_models
 from hyperfront.comparison.baselines.starts import starts
-from hyperfront.comparison.method import Job, Method, Trained
+from hyperfront.comparison.method import ComparisonJob, Method, Trained
 from hyperfront.errors import RayError
 from hyperfront.model import ParetoModel
 from hyperfront.preferences import InTurn
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from hyperfront.comparison.protocol import Protocol
 
 SEPARATE = frozenset({"batch_size", "epochs", "lr", "schedule", "warmup"})
-"""Settings of a recipe that matter to separate models, and that `tune` can search."""
+"""Settings of a recipe that apply to separate models, and that `tune` can search."""
 
 
 def fit_stacked(
@@ -51,7 +51,7 @@ def fit_stacked(
 ) -> Run:
     """Train one model for each of ``rays [R, m]``, all at once; ``options`` are those of :func:`hyperfront.fit`.
 
-    As for a hypernetwork, the weights are kept from when the validation hypervolume of all models together was best.
+    As for a hypernetwork, the weights with the best validation hypervolume of all models together are kept.
     """
     solver, rays = _checked(solver, rays)
     return _fit(
@@ -72,10 +72,10 @@ def fit_one_by_one(
     device: str | torch.device | None = None,
     engine: str = "auto",
 ) -> Run:
-    """The same, one model after the other; with ``out``, what is done of an interrupted call is not done again.
+    """Train the same models one after the other; with ``out``, an interrupted call continues.
 
     A model's weights at every validation are kept (in ``out``, or in a temporary folder) until all models are trained,
-    since the epoch is chosen by the hypervolume of all together. The history is that of one model after the other.
+    since the epoch is chosen by the hypervolume of all models together. The history lists one model after the other.
     """
     solver, rays = _checked(solver, rays)
     theta, histories = starts(problem, len(rays), seed), []
@@ -96,7 +96,7 @@ def fit_one_by_one(
 
 
 def _checked(solver: Solver, rays: Tensor) -> tuple[Solver, Tensor]:
-    """The solver with what it has to know of all rays, and the rays as it takes them."""
+    """Give the solver the reference rays that it needs, and convert the rays to its convention."""
     if not len(rays):
         raise RayError("no rays to train models for")
     return with_references(check_solver(solver), rays), asked(rays, solver)
@@ -121,7 +121,7 @@ def _fit(
 
 
 def with_references(solver: Solver, rays: Tensor) -> Solver:
-    """PMTL divides the loss space among all rays, also where only one of them is trained."""
+    """Give PMTL all rays: it divides the loss space among them, also if only one of them is trained."""
     if isinstance(solver, PMTL) and solver.references is None:
         if len(rays) < 2:
             raise RayError(
@@ -150,7 +150,7 @@ class _Keep(Callback):
 
 
 def _best_epoch(histories: Sequence[Sequence[dict[str, Any]]], problem: Problem) -> int:
-    """The validated epoch with the best hypervolume of all models together; the last where there is none to choose."""
+    """The validated epoch with the best hypervolume of all models together; the last epoch without validation."""
     validated = [[record for record in history if "validation" in record] for history in histories]
     epochs = [record["epoch"] for record in validated[0]]
     reference = problem.reference
@@ -161,7 +161,7 @@ def _best_epoch(histories: Sequence[Sequence[dict[str, Any]]], problem: Problem)
     return epochs[max(range(len(epochs)), key=lambda i: (volumes[i], i))]  # the last of equally good ones, as in a run
 
 
-def train_per_ray(job: Job) -> Trained:
+def train_per_ray(job: ComparisonJob) -> Trained:
     """Train one model per ray with the solver of the method: all at once, or one by one if the protocol says so."""
     solver, rays = make_solver(job.method.solver), job.protocol.rays
     if job.protocol.one_by_one:
@@ -190,5 +190,5 @@ METHODS = tuple(
         check=_check,
     )
     for solver in SOLVERS
-    if not isinstance(make_solver(solver), HVMax)  # which makes one front of several rays
+    if not isinstance(make_solver(solver), HVMax)  # HVMax needs several rays for one front
 )

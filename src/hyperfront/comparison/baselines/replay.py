@@ -1,5 +1,5 @@
-"""A product with the Hessian, asked for dozens of times at the same weights, as a CUDA graph: the second derivative of
-BatchNorm alone is dozens of small kernels a layer, which the host would have to name one by one each time."""
+"""Replay of Hessian products as a CUDA graph. They are needed dozens of times at the same weights, and the second
+derivative of BatchNorm alone is dozens of small kernels a layer, which the host would launch one by one each time."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Function = Callable[[Tensor], Tensor]
 
 @contextmanager
 def own_stream(device: torch.device) -> Iterator[None]:
-    """Where a function that is to be replayed is made: a backward pass runs on the stream of its forward pass, and the
-    usual one cannot be captured. On a CPU nothing changes."""
+    """Use another stream inside: a backward pass runs on the stream of its forward pass, and the default stream cannot
+    be captured. On a CPU nothing changes."""
     if device.type != "cuda":
         yield
         return
@@ -29,7 +29,7 @@ def own_stream(device: torch.device) -> Iterator[None]:
 
 
 def replayed(function: Function, like: Tensor) -> Function:
-    """The same function of tensors ``like`` this one; as it is on a CPU, or where it cannot be captured."""
+    """Capture a function of tensors ``like`` this one; on a CPU, or if capture fails, return the function itself."""
     if not like.is_cuda:
         return function
     try:
@@ -41,7 +41,7 @@ def replayed(function: Function, like: Tensor) -> Function:
 
 class _Replayed:
     def __init__(self, function: Function, like: Tensor):
-        self.function = function  # kept, and with it the memory that the graph reads
+        self.function = function  # keeps the memory alive that the graph reads
         self.given, self.graph = torch.zeros_like(like), torch.cuda.CUDAGraph()
         function(self.given)  # allocates, and chooses algorithms
         with captured(self.graph, stream=torch.cuda.current_stream(like.device)):

@@ -24,7 +24,7 @@ def asked(rays: Tensor, solver: Solver) -> Tensor:
 
 
 def separate_models(problem: Problem, rays: Tensor, theta: Tensor) -> ParetoModel:
-    """A model for each of ``rays [R, m]``, with the weights ``theta [R, n]``."""
+    """Make a model with the weights ``theta [R, n]`` for ``rays [R, m]``."""
     model = problem.model(hypernet="separate", rays=rays)
     (table,) = model.hypernet.parameters()
     if theta.shape != table.shape:
@@ -42,7 +42,7 @@ def as_run(
     history: list[dict[str, Any]],
     record: dict[str, Any] | None = None,
 ) -> Run:
-    """Models ``theta [R, n]`` that :func:`hyperfront.fit` did not train as one, as it would return them."""
+    """Make a run of models ``theta [R, n]`` that were trained separately, as :func:`hyperfront.fit` returns it."""
     model = separate_models(problem, rays, theta).to(theta.device)
     model.record = dict(problem.identity or {}) if record is None else dict(record)
     calibrate(model, problem, recipe.batch_size)

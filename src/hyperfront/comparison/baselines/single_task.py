@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from hyperfront.comparison.baselines.per_ray import fit_stacked
-from hyperfront.comparison.method import Job, Method, Trained
+from hyperfront.comparison.method import ComparisonJob, Method, Trained
 from hyperfront.front import Front
 from hyperfront.problem import Problem
 from hyperfront.problem.recipe import Recipe
@@ -23,7 +23,7 @@ def fit_single_tasks(problem: Problem, recipe: Recipe, *, seed: int = 0, **optio
 
 
 def ideal_point(front: Front) -> Tensor:
-    """The loss ``[m]`` that each model has in its own objective."""
+    """The loss ``[m]`` of each model in its own objective."""
     return front.losses.diagonal()
 
 
@@ -35,7 +35,7 @@ def ideal_volume(front: Front) -> float:
     return float(room.clamp_min(0).prod())
 
 
-def _train(job: Job) -> Trained:
+def _train(job: ComparisonJob) -> Trained:
     return fit_single_tasks(job.problem, job.recipe, out=job.folder, resume=True, **job.fitting), {}
 
 

@@ -1,4 +1,4 @@
-"""Where separate models begin: each at a random initialization of its own, the same for every method."""
+"""Initial weights of separate models: each has its own random initialization, the same for every method."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from hyperfront.problem import Point, Problem
 
 
 def starts(problem: Problem, which: int | Iterable[int], seed: int) -> Tensor:
-    """Initial weights ``[R, n]`` of models number ``which`` (or of the first so many), drawn from ``(seed, number)``.
+    """Draw initial weights ``[R, n]`` of models number ``which`` (or of the first ``which``) from ``(seed, number)``.
 
-    A network is initialized as its own code does it. A point of an analytic problem, which has no code for that, is
-    drawn evenly over its angles in the box, ``z ~ U(-pi/4, pi/4)``, or from ``N(0, 1/d)`` where there is no box.
+    A network is initialized by its own code. A point of an analytic problem, which has no such code, is drawn evenly
+    over its angles in the box, ``z ~ U(-pi/4, pi/4)``, or from ``N(0, 1/d)`` if there is no box.
     """
     if problem.make_target is None:
         raise ProblemError("the problem has no target of its own", fix="supervised(..., make_target=YourModule)")

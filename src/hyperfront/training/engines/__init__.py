@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 import torch
@@ -39,7 +40,9 @@ def make_engine(name: str, epochs: Epochs) -> Engine:
     if name not in ENGINES:
         raise unknown_name("engine", name, ENGINES)
     if name == "compiled":
-        epochs.state.step.losses = torch.compile(epochs.state.step.losses, dynamic=False)
+        step = epochs.state.step
+        losses = partial(step.model.target.map, step.problem.each_loss)
+        step.compiled = torch.compile(losses, dynamic=False)
     if name == "graph" or (name == "auto" and epochs.model.device.type == "cuda"):
         try:
             return CudaGraphs(epochs)

@@ -1,7 +1,7 @@
-"""Data files by name: in a folder of the user's, in the cache, or fetched from where they are published.
+"""Data files by name: in your own folder, in the cache, or downloaded from their publisher.
 
-A folder that the user names (``data_dir``, else the environment variable ``HYPERFRONT_DATA``) is used offline: nothing
-is ever downloaded into it unless asked for (``hyperfront data fetch``). Without one, files live in a cache.
+A folder that the user names (``data_dir``, else the environment variable ``HYPERFRONT_DATA``) is used offline: only
+``hyperfront data fetch`` downloads into it. Without such a folder, files lie in a cache.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from hyperfront.zoo.data.registry import DataFile, datafile
 
 
 def find(name: str, data_dir: str | Path | None = None) -> Path:
-    """The data file ``name``, such as ``"mnist/train-images-idx3-ubyte.gz"``, with its checksum verified.
+    """Find the data file ``name``, such as ``"mnist/train-images-idx3-ubyte.gz"``, and verify its checksum.
 
-    Files that are published uncompressed may lie there so, without the ``.gz``: :func:`read` takes both.
+    An uncompressed file, without the ``.gz``, is also accepted: :func:`read` takes both.
     """
     file, named = datafile(name), named_folder(data_dir)
     folder = named or cache()
@@ -32,13 +32,13 @@ def find(name: str, data_dir: str | Path | None = None) -> Path:
 
 
 def placed(name: str, data_dir: str | Path | None = None) -> list[Path]:
-    """Where the data file ``name`` lies, in any of its forms, whatever is in it."""
+    """Find the places of the data file ``name``, in any of its forms, without verification."""
     folder = named_folder(data_dir) or cache()
     return [folder / form.name for form in datafile(name).forms if (folder / form.name).is_file()]
 
 
 def read(path: Path) -> bytes:
-    """The content of a data file, unpacked where it is compressed."""
+    """Read the content of a data file, unpacked if it is compressed."""
     return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
 
 
@@ -49,8 +49,8 @@ def named_folder(data_dir: str | Path | None) -> Path | None:
 
 
 def locate(file: DataFile, folder: Path) -> Path | None:
-    """Where ``file`` lies in ``folder``, in any of its forms and verified, or the larger file that holds it, which its
-    reader verifies; None if neither does."""
+    """Find ``file`` in ``folder``, in any of its forms and verified, or the larger file that contains it, which its
+    reader verifies; None if both are missing."""
     if file.within and (folder / file.within).is_file():
         return folder / file.within
     for form in file.forms:
@@ -61,11 +61,11 @@ def locate(file: DataFile, folder: Path) -> Path | None:
 
 
 def missing(file: DataFile, folder: Path) -> DataError:
-    """The error that says which file goes where."""
+    """Make the error that names the missing file and its place."""
     command = f"hyperfront data fetch {file.dataset} --data-dir {folder}, or " if file.home else ""
     return DataError(
         f"the data file {file.name} is missing",
         got=f"the folder {folder} without it" if folder.is_dir() else f"no folder {folder}",
         expected=" or ".join(f"{folder / form.name} with SHA-256 {form.sha256}" for form in file.forms),
-        fix=f"{command}{file.instruction}. Its place is the one expected",
+        fix=f"{command}{file.instruction}, and put it there",
     )

@@ -1,4 +1,4 @@
-"""Is a file the one it should be? Every file is hashed once in a process, and again when it changes."""
+"""Checksums of data files. Every file is hashed once in a process, and again when it changes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from hyperfront.zoo.data.registry import DataFile
 
 
 def verify(file: DataFile, path: Path) -> None:
-    """An error that names both checksums, unless ``path`` holds ``file``."""
+    """Raise an error that names both checksums, unless ``path`` holds ``file``."""
     found, own = sha256(path), noted(path) if file.prepared else None
     if found in (file.sha256, own):
         return
     known = f"{file.size:,} bytes, SHA-256 {file.sha256}"
     raise DataError(
-        f"{path} is damaged, or another file than it should be",
+        f"{path} is damaged, or another file than expected",
         got=f"{path.stat().st_size:,} bytes, SHA-256 {found}",
         expected=f"SHA-256 {own}, as noted beside it" if own else known,
         fix=f"delete it and get it again: {file.instruction}",

@@ -1,4 +1,4 @@
-"""Multi-MNIST: two images in one, made of MNIST or Fashion-MNIST, the same to the byte wherever they are made.
+"""Multi-MNIST: two images in one, made of MNIST or Fashion-MNIST, with the same bytes on every machine.
 
 Of two images of 28 x 28 pixels, one is put near the top-left corner of 36 x 36 pixels, its own corner at ``(y, x)`` in
 {0..4}^2, and the other near the bottom-right corner, at ``4 + (y, x)``; a pixel is the brighter of the two. Composite
@@ -35,7 +35,7 @@ from typing import Literal
 
 import numpy as np
 
-from hyperfront.zoo.data.idx import labelled_images
+from hyperfront.zoo.data.idx import labeled_images
 
 Array = np.ndarray
 Part = tuple[Array, Array, Array]
@@ -44,7 +44,7 @@ Part = tuple[Array, Array, Array]
 SEED = 2021
 SIZE, SHIFT = 36, 4
 POOL, TRAIN, VAL, TEST, ORDER = range(5)
-SOURCES = {  # left and right; papers do not say which of the two data sets of the third is where
+SOURCES = {  # left and right; papers do not state the order for the third
     "multi-mnist": ("mnist", "mnist"),
     "multi-fashion": ("fashion_mnist", "fashion_mnist"),
     "multi-fashion-mnist": ("fashion_mnist", "mnist"),
@@ -68,7 +68,7 @@ def composites(
 ) -> dict[str, Part]:
     """The parts ``train``, ``val`` and ``test`` of a data set: 108,000, 12,000 and 20,000 composites.
 
-    With ``rows``, only the first ``rows`` of training, and of the others as large a share.
+    ``rows`` keeps the first ``rows`` composites of training, and the same share of the other parts.
     """
     train, test = (_sources(name, part, data_dir) for part in ("train", "t10k"))
     if split == "paper":
@@ -86,13 +86,13 @@ def composites(
 
 
 def _sources(name: str, part: Literal["train", "t10k"], data_dir: str | Path | None) -> list[tuple[Array, Array]]:
-    """Images and labels for the left and for the right."""
-    held = {source: labelled_images(source, part, data_dir) for source in sorted(set(SOURCES[name]))}
+    """Load images and labels for the left and for the right."""
+    held = {source: labeled_images(source, part, data_dir) for source in sorted(set(SOURCES[name]))}
     return [held[source] for source in SOURCES[name]]
 
 
 def compose(draws: Array, sources: list[tuple[Array, Array]], images: Array) -> Part:
-    """Composites of the given ``images`` of the left and the right source, by ``draws [N, 6]``."""
+    """Make composites of the given ``images`` of the left and the right source, by ``draws [N, 6]``."""
     canvas = np.zeros((len(draws), SIZE, SIZE), np.uint8)
     labels = []
     for side, (pixels, classes) in enumerate(sources):

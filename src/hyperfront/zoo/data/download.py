@@ -1,4 +1,4 @@
-"""Fetch a file from its public home: checked, with a progress bar, and continued where it was cut off."""
+"""Download a file from its publisher, with a progress bar and a checksum; interrupted downloads continue."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PATIENCE = 30  # seconds without an answer
 
 
 def cache() -> Path:
-    """Where fetched files are kept: below the user's cache folder, as the operating system defines it."""
+    """The folder of downloaded files, below the user's cache folder of the operating system."""
     return Path(_pooch().os_cache("hyperfront"))
 
 
@@ -34,18 +34,18 @@ def fetch(file: DataFile, folder: Path) -> Path:
             downloader=partial(_resume, part, file.size),
         )
     except RequestException as error:
-        again = "run the same again: the download goes on where it stopped" if part.exists() else None
-        by_hand = f"get it in another way and put it to {path}"
-        raise DataError(f"{file.url} could not be fetched", got=error, fix=again or by_hand) from None
+        again = "run the same command again: the download continues where it stopped" if part.exists() else None
+        by_hand = f"get the file in another way and save it as {path}"
+        raise DataError(f"{file.url} could not be downloaded", got=error, fix=again or by_hand) from None
     except ValueError as error:  # pooch names both checksums
-        raise DataError(f"{file.url} is not the file it was", got=error, fix=f"put the right one to {path}") from None
+        raise DataError(f"{file.url} has changed", got=error, fix=f"save the right file as {path}") from None
     except OSError as error:
         raise DataError("a download cannot be written", got=error, fix="choose a folder with HYPERFRONT_DATA") from None
     return path
 
 
 def _resume(part: Path, size: int, url: str, output_file: str, pooch: Any) -> None:
-    """A downloader for pooch that does not ask again for what an earlier attempt left in ``part``."""
+    """A downloader for pooch that continues after the bytes that an earlier attempt left in ``part``."""
     import requests
     from tqdm.auto import tqdm
 
@@ -54,7 +54,7 @@ def _resume(part: Path, size: int, url: str, output_file: str, pooch: Any) -> No
         headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={done}-"} if done else {})
         with requests.get(url, headers=headers, stream=True, timeout=PATIENCE) as answer:
             answer.raise_for_status()
-            done = done if answer.status_code == requests.codes.partial_content else 0  # else all of it comes again
+            done = done if answer.status_code == requests.codes.partial_content else 0  # else the server sends all
             with (
                 part.open("ab" if done else "wb") as out,
                 tqdm(total=size, initial=done, unit="B", unit_scale=True, disable=None, desc=part.stem) as bar,
@@ -70,7 +70,7 @@ def _pooch() -> Any:
         import pooch
     except ImportError:
         raise DataError(
-            "pooch, which fetches data, is not installed",
+            "pooch, which downloads data, is not installed",
             fix="pip install 'hyperfront[data]', or name a folder that has the data (--data-dir or HYPERFRONT_DATA)",
         ) from None
     return pooch

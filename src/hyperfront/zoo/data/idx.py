@@ -14,17 +14,17 @@ from hyperfront.zoo.data import find, read
 Array = np.ndarray
 
 
-def labelled_images(
+def labeled_images(
     name: str, part: Literal["train", "t10k"], data_dir: str | Path | None = None
 ) -> tuple[Array, Array]:
-    """Images ``[N, 28, 28]`` and labels ``[N]`` of ``mnist`` or ``fashion_mnist``, as uint8."""
+    """Load images ``[N, 28, 28]`` and labels ``[N]`` of ``mnist`` or ``fashion_mnist``, as uint8."""
     images = find(f"{name}/{part}-images-idx3-ubyte.gz", data_dir)
     labels = find(f"{name}/{part}-labels-idx1-ubyte.gz", data_dir)
     return parse(read(images)), parse(read(labels))
 
 
 def parse(data: bytes) -> Array:
-    """An array from an IDX file: two zeros, the type (8: uint8), the number of dimensions, each size in four bytes
+    """Read an array from an IDX file: two zeros, the type (8: uint8), the number of dimensions, each size in four bytes
     (most significant first), then the values row by row.
 
     >>> parse(bytes([0, 0, 8, 2, 0, 0, 0, 1, 0, 0, 0, 3, 7, 8, 9]))
@@ -35,5 +35,5 @@ def parse(data: bytes) -> Array:
     start = 4 + 4 * data[3]
     shape = tuple(int(size) for size in np.frombuffer(data[4:start], ">u4"))
     if len(data) - start != math.prod(shape):
-        raise DataError("an IDX file is cut off", got=f"{len(data) - start:,} values", expected=f"{shape}")
+        raise DataError("an IDX file is truncated", got=f"{len(data) - start:,} values", expected=f"{shape}")
     return np.frombuffer(data, np.uint8, offset=start).reshape(shape)

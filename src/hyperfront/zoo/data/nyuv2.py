@@ -1,4 +1,4 @@
-"""NYU Depth V2, the densely labelled images (Silberman, Hoiem, Kohli and Fergus 2012): packs of them, read and made.
+"""NYU Depth V2, the densely labelled images (Silberman, Hoiem, Kohli and Fergus 2012): packs, read and made here.
 
 A pack is one ``.npz`` with all images at one size. Image ``i`` is image ``i + 1`` of the official numbering.
 
@@ -29,7 +29,7 @@ from hyperfront.errors import DataError
 from hyperfront.storage import files
 
 METRES_PER_LEVEL = 9.99547 / 255
-"""No depth of the labelled images is above 9.99547 m."""
+"""An upper bound in meters: no depth of the labelled images is above 9.99547 m."""
 CLASSES40 = (
     "wall, floor, cabinet, bed, chair, sofa, table, door, window, bookshelf, picture, counter, blinds, desk, shelves, "
     "curtain, dresser, pillow, mirror, floor mat, clothes, ceiling, books, refridgerator, television, paper, towel, "
@@ -52,18 +52,18 @@ CLASSES = {
     "wall": "wall, door",
     "window": "window, blinds, curtain",
 }
-"""The 13 classes, each with those of the 40 that it is made of."""
+"""The 13 classes, each with its members among the 40."""
 PACKS = {"288x384": (288, 384, 86), "144x192": (144, 192, 92)}
 """Height, width and JPEG quality of each pack."""
 
 
 def pack_name(size: str) -> str:
-    """Where in the data folder the pack of that size is."""
+    """The place of the pack of that size in the data folder."""
     return f"nyuv2/nyuv2_{size}.npz"
 
 
 class Pack:
-    """A pack, whose images are decoded when they are asked for."""
+    """A pack; its images are decoded on access."""
 
     def __init__(self, path: Path):
         try:
@@ -85,8 +85,8 @@ class Pack:
         return len(self.is_train)
 
     def images(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """RGB uint8 ``[B, 3, H, W]``, depth uint8 ``[B, H, W]`` in levels, and classes int8 ``[B, H, W]``: 0 to 12, or
-        -1 where there is no label."""
+        """Decode RGB uint8 ``[B, 3, H, W]``, depth uint8 ``[B, H, W]`` in levels, and classes int8 ``[B, H, W]``: 0 to
+        12, or -1 without a label."""
         height, width = self.arrays["label40"].shape[1:]
         to_class = self.arrays["map40to13"].astype(np.int8) - 1
         rgb = np.empty((len(rows), 3, height, width), np.uint8)
@@ -112,14 +112,14 @@ _FIX = "make the packs from the official files: hyperfront data prepare nyuv2 ny
 
 def prepare(file: Path, folder: Path) -> list[Path]:
     """Make both packs from the official files, as ``nyuv2/nyuv2_288x384.npz`` and ``nyuv2/nyuv2_144x192.npz`` in the
-    data folder; their paths.
+    data folder, and return their paths.
 
-    ``file`` is ``nyu_depth_v2_labeled.mat`` (2.8 GB). Two small files beside it say what it does not:
+    ``file`` is ``nyu_depth_v2_labeled.mat`` (2.8 GB). Two small files beside it complete it:
 
     - ``splits.mat``: numbers of the training and test images (``trainNdxs``, ``testNdxs``);
-    - ``classMapping40.mat``: for each of its 894 classes, the one of 40 (``mapClass``).
+    - ``classMapping40.mat``: the class among 40 for each of its 894 classes (``mapClass``).
 
-    Images are read one at a time. Depth is the filled-in one (``depths``), not that of the sensor.
+    Images are read one at a time. Depth is the filled-in depth (``depths``), not the raw depth of the sensor.
     """
     try:
         import h5py
@@ -133,7 +133,7 @@ def prepare(file: Path, folder: Path) -> list[Path]:
             images, depths, labels = (official[name] for name in ("images", "depths", "labels"))
             if sorted([*train, *test]) != list(range(1, len(images) + 1)):
                 raise DataError(
-                    "the split is not one of these images",
+                    "the split does not fit these images",
                     got=f"{len(train)} + {len(test)} numbers in {file.with_name('splits.mat')}",
                     expected=f"each number from 1 to {len(images)} once",
                 )
@@ -151,7 +151,7 @@ def prepare(file: Path, folder: Path) -> list[Path]:
 
 
 class _Maker:
-    """A pack in the making."""
+    """Collects the images of a pack."""
 
     def __init__(self, height: int, width: int, quality: int):
         self.shape, self.quality = (width, height), quality
@@ -160,7 +160,7 @@ class _Maker:
         self.labels: list[np.ndarray] = []
 
     def add(self, rgb: np.ndarray, depth: np.ndarray, label40: np.ndarray) -> None:
-        """One image: ``[H, W, 3]`` uint8, ``[H, W]`` metres, ``[H, W]`` classes."""
+        """Add an image: ``[H, W, 3]`` uint8, ``[H, W]`` meters, ``[H, W]`` classes."""
         from PIL import Image
         from PIL.Image import Resampling
 
@@ -200,7 +200,7 @@ def _encoded(image: Any, kind: str, **options: Any) -> bytes:
 
 
 def _variable(file: Path, name: str) -> np.ndarray:
-    """A vector of integers from a small MATLAB file."""
+    """Read a vector of integers from a small MATLAB file."""
     try:
         from scipy.io import loadmat
     except ImportError:

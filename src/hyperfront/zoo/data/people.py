@@ -1,13 +1,13 @@
 """Three tables of people with a label and a protected group: Adult, Default of Credit Card Clients, Bank Marketing.
 
-All from the UCI Machine Learning Repository. What is peculiar about them:
+All are from the UCI Machine Learning Repository. Their peculiarities:
 
 - Adult: rows with a missing value (``?``) are dropped, which leaves 45,222. ``fnlwgt`` is a sampling weight, and
-  ``education-num`` says the same as ``education``; both are kept, as columns like any other.
+  ``education-num`` repeats ``education``; both are kept as ordinary columns.
 - Default: ``ID`` is the number of the row and is not used. The repayment status ``PAY_*`` counts months of delay, but
   its codes -2, -1 and 0 do not: it is categorical, and so are the undocumented codes of EDUCATION and MARRIAGE.
 - Bank: ``duration`` is only known after the call, when the answer is known too. It is kept for comparison with
-  published results; a model of use would have to do without. ``unknown`` is a category; ``pdays`` = 999 means never.
+  published results; a model in use would not have it. ``unknown`` is a category; ``pdays`` = 999 means never.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class People(NamedTuple):
     """The rows of a data set, in the order of its files."""
 
     numbers: np.ndarray
-    """``[N, k]`` float64, as they are in the file."""
+    """``[N, k]`` float64, with the values of the file."""
     categories: np.ndarray
     """``[N, c]`` int64, the codes of each column from 0."""
     label: np.ndarray
@@ -41,7 +41,7 @@ class People(NamedTuple):
 
 @dataclass(frozen=True)
 class DataSet:
-    """Which files, what they hold, what is to be predicted, and who is protected."""
+    """The files of a data set, their schema, the label and the protected group."""
 
     files: tuple[str, ...]
     schema: Schema
@@ -78,7 +78,7 @@ class DataSet:
         try:
             return read(find(file, data_dir), self.schema)
         except DataError:
-            for path in placed(file, data_dir):  # another table says more than another checksum
+            for path in placed(file, data_dir):  # errors of the table are more helpful than of the checksum
                 read(path, self.schema)
             raise
 

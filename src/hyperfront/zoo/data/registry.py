@@ -1,4 +1,4 @@
-"""The data sets: every file with its size, SHA-256, licence, and where it comes from."""
+"""The data sets: every file with its size, SHA-256, licence and origin."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ class DataFile:
     size: int
     sha256: str
     url: str | None = None
-    """Its public home."""
+    """The address of its publisher."""
     by_hand: str | None = None
-    """How to get it where it has none."""
+    """Instructions to get a file without such an address."""
     plain: DataFile | None = None
-    """The same content, not compressed, where that is how it is published: either will do."""
+    """The file with the same content, uncompressed, if it is published so. Either is accepted."""
     within: str | None = None
-    """A larger file that holds it, and is used where it is there."""
+    """A larger file that contains it, and is used if it exists."""
     prepared: bool = False
-    """Made by ``hyperfront data prepare``, which notes the checksum of what it makes beside it."""
+    """True for a file made by ``hyperfront data prepare``, which writes its checksum beside it."""
     needed: bool = True
     """False for a description that no code reads."""
 
@@ -37,12 +37,12 @@ class DataFile:
 
     @property
     def home(self) -> DataFile | None:
-        """The form of it that can be fetched."""
+        """The form of the file that can be downloaded, if any."""
         return next((form for form in self.forms if form.url), None)
 
     @property
     def instruction(self) -> str:
-        """How to get it, in one line."""
+        """Instructions to get the file, in one line."""
         if self.home:
             return f"download {self.home.url}"
         return self.by_hand or "copy it from a folder that has it"
@@ -50,7 +50,7 @@ class DataFile:
 
 @dataclass(frozen=True)
 class Dataset:
-    """What a data set is, under which licence, and its files."""
+    """A data set: title, licence and files."""
 
     title: str
     licence: str
@@ -250,7 +250,7 @@ DATASETS: dict[str, Dataset] = {
 
 
 def dataset(name: str) -> Dataset:
-    """The data set of that name, or an error that suggests the nearest one."""
+    """Find the data set of that name, or raise an error that suggests the nearest name."""
     if name not in DATASETS:
         raise unknown_name("data set", name, DATASETS)
     return DATASETS[name]

@@ -1,9 +1,9 @@
 """SARCOS: 21 positions, velocities and accelerations of a robot arm, and the torques of its 7 joints.
 
 Distributed with Rasmussen & Williams, *Gaussian Processes for Machine Learning*, as two MATLAB files. Of the training
-file ``sarcos_inv.mat`` (44,484 rows) 21,571 rows were at hand for the results in this repository:
-``sarcos_inv_subset.npz``, each with its row number in the original. The whole file, put beside the test file, is used
-instead.
+file ``sarcos_inv.mat`` (44,484 rows) 21,571 rows were available for the results in this repository:
+``sarcos_inv_subset.npz``, each with its row number in the original. If the whole file lies beside the test file, it is
+used instead.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from hyperfront.errors import DataError
 from hyperfront.zoo.data import find
 
 WHOLE_BLOB = "687b7aaa5faf5a9c67fc6655fd59fd8b4539ad55"
-"""What git calls the original training file: the SHA-1 of its length and contents."""
+"""The hash of the original training file in git: the SHA-1 of its length and contents."""
 
 
 class Motion(NamedTuple):
     """Rows of a recording, float64."""
 
     index: np.ndarray
-    """``[N]``, the place in time: row number in the original training file, ascending."""
+    """``[N]``: row numbers in the original training file, ascending, which count time."""
     inputs: np.ndarray
     """``[N, 21]``: 7 positions, 7 velocities, 7 accelerations."""
     torques: np.ndarray
@@ -33,7 +33,7 @@ class Motion(NamedTuple):
 
 
 def load(data_dir: str | Path | None = None) -> tuple[Motion, Motion]:
-    """What there is of the training file, and the test file, whose row ``k`` is row ``10 k`` of the training file."""
+    """Load the available training rows, and the test file. Its row ``k`` is row ``10 k`` of the training file."""
     test = _motion(read_matrix(find("sarcos/sarcos_inv_test.mat", data_dir)), step=10)
     part = find("sarcos/sarcos_inv_subset.npz", data_dir)
     if part.suffix == ".mat":  # the whole file
@@ -48,7 +48,7 @@ def _motion(table: np.ndarray, step: int) -> Motion:
 
 
 def read_matrix(path: Path) -> np.ndarray:
-    """The one matrix of doubles, not compressed, of a MATLAB 5 file.
+    """Read the only matrix of a MATLAB 5 file, of doubles and not compressed.
 
     After a header of 128 bytes come the matrix's tag and flags (24 bytes), its shape as two integers with a tag, its
     name, and its numbers, column by column, at the end.
@@ -68,7 +68,7 @@ def _check_blob(path: Path, expected: str) -> None:
     found = hashlib.sha1(b"blob %d\0" % len(raw) + raw).hexdigest()
     if found != expected:
         raise DataError(
-            "a data file is not the one that its name says",
+            "a data file has other contents than its name says",
             got=f"{path}: git blob {found}",
             expected=expected,
             fix="remove it to use the rows of sarcos_inv_subset.npz",

@@ -1,7 +1,7 @@
 """Tables of people in text files, read by a declared schema.
 
-The schema is part of the code, so that a network with one embedding for each category can be made where the files are
-not, and a file that holds anything else is refused with the name of the file, the line, the column and the value.
+The schema is part of the code, so that a network with one embedding for each category can be made without the files. A
+file with other values is refused by an error that names the file, the line, the column and the value.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hyperfront.errors import DataError
 from hyperfront.zoo.data import read as unpacked
 
 NUMBER: tuple[str, ...] = ()
-"""The categories of a column that holds numbers."""
+"""Stands for the categories of a column of numbers."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Schema:
     missing: str | None = None
     """Rows with this value anywhere are dropped."""
     comment: str = "|"
-    """Lines that begin with this are no rows."""
+    """Lines that begin with this text are skipped."""
 
     def code(self, column: str, category: str) -> int:
         """The number that stands for a category."""
@@ -41,7 +41,7 @@ class Schema:
 
 
 def read(path: Path, schema: Schema) -> dict[str, np.ndarray]:
-    """The columns of a text file, compressed or not, by name: float64 for numbers, int64 codes for categories."""
+    """Read the columns of a text file, compressed or not, by name: float64 for numbers, int64 codes for categories."""
     rows = _rows(path, schema)
     expected = list(schema.columns)
     if schema.header:
@@ -79,7 +79,7 @@ def _rows(path: Path, schema: Schema) -> list[tuple[int, list[str]]]:
             "a data file cannot be read",
             got=f"{path}: {error}",
             expected="a text table",
-            fix="hyperfront data check, which says if it is the file that was published",
+            fix="hyperfront data check, which compares it with the published file",
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""Fairness: rows of a table with the predicted probability, and how differently the two groups are treated."""
+"""Fairness: rows of a table with predicted probabilities, and the error rates of the two groups."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from hyperfront.zoo import fairness
 
 PER_CELL = 2
 """Rows shown of each cell of label and group."""
-WORDS = {  # what is predicted, who is protected, who is not, and a row in a few words
+WORDS = {  # the label, the protected group, the other group, and a row in a few words
     "adult": ("income above 50K", "women", "men", "{age}, {education}, {occupation}"),
     "default": ("default next month", "women", "men", "age {AGE}, limit {LIMIT_BAL}, delay {PAY_0}"),
     "bank": ("says yes to the call", "under 25 or from 60", "25 to 59", "{age}, {job}, {marital}"),
 }
 
 
-class People:
-    """A few rows of every cell of label and group; the gaps are those of the whole split."""
+class PeopleSamples:
+    """A few rows for every pair of label and group; the gaps are computed over the whole split."""
 
     def __init__(self, name: str, split: Split):
         self.name = name
@@ -38,12 +38,12 @@ class People:
         self.table = self._readable(split.problem)
 
     def _readable(self, problem: Problem) -> list[dict[str, str]]:
-        """The rows shown as they are in the file: numbers before they were standardised, and names of categories."""
+        """The rows shown, with the numbers and names of the file, before standardization."""
         data = fairness.DATA_SETS[self.name]
         people = data.load(problem.data_dir)
         chosen = fairness.split(len(people.label), (problem.identity or {})["arguments"]["rows"])["val"]
         if len(chosen) != rows(self.whole):
-            raise DataError("the validation rows are not those of the data file", got=len(chosen))
+            raise DataError("the validation rows do not match the data file", got=len(chosen))
         table = []
         for row in chosen[self.shown.numpy()]:
             numbers = {name: f"{value:g}" for name, value in zip(data.numbers, people.numbers[row])}
@@ -71,7 +71,7 @@ class People:
         }
 
     def predict(self, network: Callable[[Any], Any]) -> Any:
-        """Probabilities of the rows shown, and of each group the error rates and mean probabilities."""
+        """Probabilities of the rows shown, and the error rates and mean probabilities of each group."""
         probability = network(self.inputs(self.whole)).sigmoid()
         _, _, labels, protected = self.whole
         groups = [self._rates(probability, labels, group) for group in (protected, ~protected)]

@@ -1,4 +1,4 @@
-"""Images as JSON: bytes in base64, painted by the page, which knows the colours."""
+"""Images as JSON: bytes in base64, which the page paints in its own colors."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from hyperfront.storage.batches import Batch, row_range
 from hyperfront.storage.nests import map_tensors
 
 WIDEST = 192
-"""Pixels: more than that is not seen in a small picture, and has to be sent at every drag."""
+"""Largest width in pixels. More would not show in a small picture, and every drag sends them."""
 
 
 def encoded(image: Tensor) -> dict[str, Any]:
-    """An image ``[H, W]`` or ``[H, W, 3]`` of bytes, thinned to at most :data:`WIDEST` columns."""
+    """Encode an image ``[H, W]`` or ``[H, W, 3]`` of bytes, thinned to at most :data:`WIDEST` columns."""
     step = -(-image.shape[1] // WIDEST)
     image = image[::step, ::step].contiguous()
     return {
@@ -28,7 +28,7 @@ def encoded(image: Tensor) -> dict[str, Any]:
 
 
 def stretched(image: Tensor) -> Tensor:
-    """Numbers of any size as bytes, from the smallest to the largest."""
+    """Scale numbers to bytes: the smallest to 0, the largest to 255."""
     low, high = image.min(), image.max()
     return (255 * (image - low) / (high - low).clamp_min(1e-12)).round()
 
@@ -40,5 +40,5 @@ def first_rows(split: Split, count: int) -> Batch:
 
 
 def rounded(values: Tensor) -> Any:
-    """To four digits behind the point: finer is not seen, and has to be sent."""
+    """Round to four decimal places, which is as fine as the page shows."""
     return (values.double() * 1e4).round().div(1e4).tolist()

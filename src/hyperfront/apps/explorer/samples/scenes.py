@@ -14,7 +14,7 @@ from hyperfront.zoo.nyuv2 import depth_of
 
 COUNT = 4
 NONE = 255
-"""The class of a pixel without one."""
+"""The value for a pixel without a class."""
 
 
 class Scenes:

@@ -1,4 +1,4 @@
-"""Any other problem: inputs and outputs as numbers; and analytic problems, whose only output is a point."""
+"""Samples of your own problems: inputs and outputs as numbers. Analytic problems show their point."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from hyperfront.storage.nests import tensors
 
 COUNT = 6
 MOST = 64
-"""Numbers shown of one input or output."""
+"""The most numbers shown of one input or output."""
 
 
 class Values:
-    """The first rows of the split; inputs that look like images are shown as such.
+    """The first rows of the split; inputs that look like images are shown as images.
 
-    A tensor of the batch that is no input and has the shape of an output is taken for its target.
+    Small tensors of the batch that are no inputs are shown as targets.
     """
 
     def __init__(self, problem: Problem, split: Split):
@@ -48,8 +48,8 @@ class Values:
         return [[_numbers(tensor[row]) for tensor in outputs] for row in range(self.count)]
 
 
-class Point:
-    """An analytic problem takes no input: the network is a point, and what there is to see are its coordinates."""
+class Coordinates:
+    """The coordinates of a point: an analytic problem takes no input, and its network is a point."""
 
     def document(self) -> dict[str, Any]:
         return {"kind": "point", "items": []}
@@ -65,7 +65,7 @@ def _numbers(tensor: Tensor) -> list[float]:
 
 
 def _shown(tensor: Tensor) -> dict[str, Any]:
-    """One row of an input: ``[1 | 3, H, W]`` or ``[H, W]`` as an image, everything else as numbers."""
+    """Show one row of an input: ``[1 | 3, H, W]`` or ``[H, W]`` as an image, everything else as numbers."""
     image = tensor.movedim(0, -1) if tensor.ndim == 3 and len(tensor) in (1, 3) else tensor
     image = image.squeeze(-1) if image.ndim == 3 else image
     if min(image.shape[:2], default=0) >= 8 and (image.ndim == 2 or image.shape[2:] == (3,)):

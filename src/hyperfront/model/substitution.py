@@ -1,0 +1,224 @@
+"""Substitution: generated tensors in the place of a module's own.
+
+A module reads its tensors from its layers, or from lists and attributes that refer to them. :class:`Places` knows all
+these places and fills them for the time of a call, as ``torch.func.functional_call`` does in more time. Between calls
+they hold :class:`Absent` tensors. So a module that runs outside of a call raises an error, where it would otherwise
+compute with other weights: activation checkpointing runs modules again during the backward pass. :meth:`Network.kept`
+makes such modules work: it keeps the tensors of one ray in place until the backward passes are done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from hyperfront.errors import TargetError
+from hyperfront.storage.batches import Batch, arguments
+
+if TYPE_CHECKING:
+    from hyperfront.model.target import Target
+
+_METADATA = {"__get__", "__len__", "size", "dim", "numel", "is_floating_point", "is_complex", "type"}
+
+
+class Absent(Tensor):
+    """A tensor with shape and type but without values; whatever computes with it is an error."""
+
+    @classmethod
+    def like(cls, tensor: Tensor) -> Absent:
+        return cls.made(tuple(tensor.shape), tensor.dtype, tensor.requires_grad)
+
+    @classmethod
+    def made(cls, shape: tuple[int, ...], dtype: torch.dtype, requires_grad: bool) -> Absent:
+        return cls._make_subclass(cls, torch.empty(shape, dtype=dtype, device="meta"), requires_grad)
+
+    @classmethod
+    def __torch_function__(cls, func: Callable, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.__name__ in _METADATA:
+            return super().__torch_function__(func, types, args, kwargs or {})
+        raise TargetError(
+            "the module was called outside of its network, where its generated tensors have no values",
+            got=f"torch function {func.__name__!r}",
+            expected="calls through model(x, rays), or losses(network) in hyperfront.backward",
+            fix="if the module recomputes activations in the backward pass (torch.utils.checkpoint), take gradients "
+            "with hyperfront.backward or hyperfront.fit, or switch the recomputation off",
+        )
+
+    def __deepcopy__(self, memo: Any) -> Absent:
+        return self
+
+    def __reduce_ex__(self, proto: Any) -> tuple:
+        return Absent.made, (tuple(self.shape), self.dtype, self.requires_grad)
+
+
+class _Opaque(list[Any]):
+    """A list of a type of its own, since ``torch.export`` puts copies of plain lists and dicts into the modules it has
+    traced, and tensors put into the copy of a layer's dictionary would never reach the layer."""
+
+
+class Places:
+    """Every place of a module that holds a parameter or buffer, and what it holds now."""
+
+    def __init__(self, module: nn.Module):
+        first: dict[Tensor, str] = {}
+        self.entries, self.own, self.caches = _Opaque(), _Opaque(), _Opaque()
+        """Container, key, the name under which its tensor comes first (tied ones share it), and the kind of place; the
+        module's own tensors there; buffers that are None."""
+        for prefix, layer in module.named_modules():
+            for store in (layer._parameters, layer._buffers):
+                for key, tensor in store.items():
+                    name = f"{prefix}.{key}".removeprefix(".")
+                    if tensor is not None:
+                        self.entries.append((store, key, first.setdefault(tensor, name), _kind(layer, store)))
+                        self.own.append(tensor)
+                    elif store is layer._buffers:
+                        self.caches.append((store, key, name, key in layer._non_persistent_buffers_set))
+        for _, layer in module.named_modules():
+            for store, key, tensor in references(layer):
+                if tensor in first:
+                    self.entries.append((store, key, first[tensor], "parameter"))
+                    self.own.append(tensor)
+        self.buffers = _Opaque(entry[:3] for entry in self.entries if entry[3] == "buffer")
+        self.recurrent = _Opaque(layer for layer in module.modules() if isinstance(layer, nn.RNNBase))
+        self.absent = _Opaque(map(Absent.like, self.own))
+        self.values: dict[str, Tensor] | None = None
+        """What fills the places now; None between calls."""
+
+    def fill(self, values: dict[str, Tensor]) -> None:
+        """Put ``values``, tensors by name, into all places."""
+        for store, key, name, kind in self.entries:
+            value = values[name]
+            # cuDNN moves the weights of a recurrent layer into one buffer, in place. It gets views to move: the tensors
+            # themselves may be shared by rays that run side by side, or be those that an optimizer or graph knows.
+            store[key] = value.view_as(value) if kind == "recurrent" and value.is_cuda else value
+        self.values = values
+
+    def leave(self) -> None:
+        """Take what fills the places away."""
+        # a compiled function cannot hold tensors of our own type; it does not run the module again either
+        without = self.own if torch.compiler.is_compiling() else self.absent
+        for (store, key, _, _), tensor in zip(self.entries, without):
+            store[key] = tensor
+        for layer in self.recurrent:  # its own list would keep the graph of its weights alive; it makes a new one
+            layer._flat_weights, layer._flat_weight_refs = [], [_gone] * len(layer._flat_weights_names)
+        self.values = None
+
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        """Inside, the module has its own tensors."""
+        for (store, key, _, _), tensor in zip(self.entries, self.own):
+            store[key] = tensor
+        try:
+            yield
+        finally:
+            self.leave()
+
+    def convert(self, function: Callable[[Tensor], Tensor]) -> None:
+        """Follow a change of precision of the module's own tensors."""
+        for tensor in self.own:
+            tensor.data = function(tensor.data)
+        self.absent = _Opaque(map(Absent.like, self.own))
+        self.leave()
+
+    def assigned(self) -> dict[str, Tensor]:
+        """The buffers that a call replaced by other tensors; what a call put where there was none is forgotten."""
+        for store, key, name, temporary in self.caches:
+            if store[key] is not None:
+                store[key] = None
+                if not temporary:
+                    raise TargetError(
+                        f"the forward pass assigns the buffer {name!r}, which was None",
+                        expected="a tensor from the start, so that its shape is known and files can hold it",
+                        fix=f"register_buffer({key!r}, torch.zeros(...)), or persistent=False for what is only a cache",
+                    )
+        values = self.values or {}
+        return {name: store[key].detach() for store, key, name in self.buffers if store[key] is not values[name]}
+
+
+class Network:
+    """The module of a :class:`Target` with ``values``, tensors by name, in the place of its own for every call.
+
+    It is called like the module. With ``together`` it stands for the networks of several rays under ``torch.vmap``.
+    """
+
+    def __init__(self, target: Target, values: dict[str, Tensor], *, together: bool = False):
+        self.target, self.values, self.together = target, values, together
+
+    def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
+        """The tensors in the place of the module's parameters, by name: for losses that need the weights."""
+        return ((spec.name, self.values[spec.name]) for spec in self.target.tensors if spec.role != "buffer")
+
+    def parameters(self) -> Iterator[Tensor]:
+        """The same without names."""
+        return (tensor for _, tensor in self.named_parameters())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        target, places, before = self.target, self.target.places, self.target.places.values
+        if target.skeleton.training != target.training:  # some loops set the flag without a call of train()
+            target.train(target.training)
+        if before is not self.values:
+            places.fill(self.values)
+        try:
+            output = target.skeleton(*args, **kwargs)
+            if (places.buffers or places.caches) and (assigned := places.assigned()):
+                self._keep(assigned)
+            return output
+        finally:
+            if before is None:
+                places.leave()
+            elif before is not self.values:
+                places.fill(before)
+
+    @contextmanager
+    def kept(self) -> Iterator[Network]:
+        """Inside, the tensors stay in place between calls, for backward passes that run the module again."""
+        self.target.places.fill(self.values)
+        try:
+            yield self
+        finally:
+            self.target.places.leave()
+
+    def _keep(self, assigned: dict[str, Tensor]) -> None:
+        if self.together:
+            raise TargetError("a module that assigns buffers cannot run the rays of a step together")
+        self.values.update(assigned)
+        self.target.assign(assigned)
+
+
+def called(network: Callable[..., Any], x: Batch) -> Any:
+    """The network's output on a batch, of which a tuple holds positional and a dict keyword arguments."""
+    args, kwargs = arguments(x)
+    return network(*args, **kwargs)
+
+
+def _gone() -> None:
+    """What a weak reference to a tensor that is no more returns."""
+
+
+def references(layer: nn.Module) -> Iterator[tuple[Any, Any, Tensor]]:
+    """The tensors in plain attributes of a layer, also inside lists, dicts and tuples: container, key and tensor."""
+    skipped = {"_parameters", "_buffers", "_modules"} | ({"_flat_weights"} if isinstance(layer, nn.RNNBase) else set())
+    inner: list[Any] = [vars(layer)]
+    seen: set[int] = set()
+    while inner:
+        container = inner.pop()
+        if id(container) in seen:
+            continue
+        seen.add(id(container))
+        for key, value in container.items() if isinstance(container, dict) else enumerate(container):
+            if container is vars(layer) and key in skipped:
+                continue
+            if isinstance(value, Tensor):
+                yield container, key, value
+            elif isinstance(value, dict | list | tuple):
+                inner.append(value)
+
+
+def _kind(layer: nn.Module, store: dict[str, Any]) -> str:
+    if store is layer._buffers:
+        return "buffer"
+    return "recurrent" if isinstance(layer, nn.RNNBase) else "parameter"

@@ -1,0 +1,54 @@
+"""Several processes that train one model, each on rows of its own (``torch.distributed``).
+
+All ranks draw the same rays. A step averages the losses and the gradients with respect to ``theta`` over the ranks
+before the solver sees them, so that every rank solves the same program, on the whole batch, and makes the same update
+of the hypernetwork. Gradients of the hypernetwork need no averaging then: they are a hundred times as large.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+from torch import distributed as dist
+
+from hyperfront.errors import HyperfrontError
+
+
+def world_size() -> int:
+    """The number of processes that train together; 1 without ``torch.distributed``."""
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
+def average(tensors: Iterable[Tensor]) -> None:
+    """Replace each tensor by its mean over the ranks, in place."""
+    for tensor in tensors:
+        dist.all_reduce(tensor)
+        tensor.div_(dist.get_world_size())
+
+
+def check_same(rays: Tensor) -> None:
+    """Raise an error if the ranks do not have the same rays."""
+    everywhere = [torch.empty_like(rays) for _ in range(dist.get_world_size())]
+    dist.all_gather(everywhere, rays.contiguous())
+    if not all(torch.equal(rays, other) for other in everywhere):
+        raise HyperfrontError(
+            "the processes of this job train at different rays",
+            expected="the same rays on all ranks, each with rows of its own",
+            fix="draw rays from a generator with the same seed on every rank",
+        )
+
+
+def refuse_several(what: str) -> None:
+    """Raise an error in one of several processes, which would all do the same work."""
+    size = max(world_size(), int(os.environ.get("WORLD_SIZE", 1)))
+    if size > 1:
+        raise HyperfrontError(
+            f"{what} does not share its work among processes",
+            got=f"a job of {size} processes",
+            expected="one process",
+            fix="start it without torchrun, or train with hyperfront.backward in a loop of your own, which averages "
+            "losses and gradients over the ranks",
+        )

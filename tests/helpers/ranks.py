@@ -1,0 +1,80 @@
+"""One process of several that train together; `torchrun tests/helpers/ranks.py FILE` writes what rank 0 ended with."""
+
+from __future__ import annotations
+
+import os
+import sys
+from itertools import product
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch import distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+import hyperfront as hf
+from hyperfront.errors import HyperfrontError
+
+SOLVERS = {"LS": hf.LS(), "EPO": hf.EPO(), "HVMax": hf.HVMax()}
+CASES = list(product(SOLVERS, ["*", "2.*"], ["loop", "auto"]))
+STEPS, ROWS = 4, 16
+
+
+def trained(
+    solver: str, generate: str, batching: str, *, rank: int = 0, size: int = 1, wrapped: bool = False
+) -> Tensor:
+    """The parameters after a few steps, of which each rank sees a part of the rows."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 1))
+    model = hf.wrap(net, ["left", "right"], hidden=6, generate=generate, batching=batching).double()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    used = DistributedDataParallel(model) if wrapped else model
+    generator = torch.Generator().manual_seed(1)
+    for _ in range(STEPS):
+        x = torch.randn(ROWS, 4, generator=generator, dtype=torch.float64)[rank::size]
+        rays = hf.Dirichlet(0.5).sample(3, 2, generator)
+
+        def losses(network, x=x) -> tuple[Tensor, Tensor]:
+            output = network(x)[:, 0]
+            return (output - x[:, 0] * x[:, 1]).square().mean(), (output - x[:, 2]).square().mean()
+
+        optimizer.zero_grad()
+        hf.backward(used, rays, losses, solver=SOLVERS[solver])
+        optimizer.step()
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+def refused(function) -> str:
+    try:
+        function()
+    except HyperfrontError as error:
+        return str(error)
+    return ""
+
+
+def main() -> None:
+    dist.init_process_group("gloo")
+    rank, size = dist.get_rank(), dist.get_world_size()
+    found = {}
+    for case in CASES:
+        for wrapped in (False, True):
+            own = trained(*case, rank=rank, size=size, wrapped=wrapped)
+            everywhere = [torch.empty_like(own) for _ in range(size)]
+            dist.all_gather(everywhere, own)
+            assert all(torch.equal(own, other) for other in everywhere), case
+            found[" ".join([*case, str(wrapped)])] = own
+    model = hf.wrap(nn.Linear(1, 1), ["left", "right"])
+    losses = lambda network: (network(torch.ones(2, 1)).square().mean(), network(torch.ones(2, 1)).mean())  # noqa: E731
+    ray = [0.5, 0.5] if rank else [0.4, 0.6]
+    assert "different rays" in refused(lambda: hf.backward(model, ray, losses, solver=hf.LS()))
+    problem = hf.supervised(train=(torch.ones(4, 1),), losses={"left": len, "right": len})
+    assert "processes" in refused(lambda: hf.fit(model, problem, callbacks=[]))
+    if rank == 0:
+        save_file(found, Path(sys.argv[1]))
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    assert "RANK" in os.environ, "start it with torchrun"
+    main()
