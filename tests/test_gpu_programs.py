@@ -365,6 +365,15 @@ def test_epo_lifts_what_is_too_small_and_reports_what_is_invalid(m: int) -> None
     assert solved(losses[:3], rays[:3], gram[:3])[1].tolist() == [0, Status.FLOORED, 0]
 
 
+@pytest.mark.parametrize("m", [2, 3, 5])
+def test_epo_is_not_held_up_by_objectives_at_their_minimum(m: int) -> None:
+    losses, gram = torch.zeros(2, m), torch.zeros(2, m, m)
+    losses[:, -1] = gram[:, -1, -1] = 1
+    weights, status = solved(losses, torch.full((2, m), 1 / m), gram)
+    assert status.tolist() == 2 * [Status.FLOORED]
+    torch.testing.assert_close(weights, torch.eye(m).double()[-1].expand(2, m), atol=1e-6, rtol=0)
+
+
 def test_epo_drops_an_infeasible_restriction_and_survives_what_is_no_gram_matrix() -> None:
     G = torch.tensor([[2.0, 1.0], [0.0, -2.0], [1.0, 2.0]], dtype=torch.float64)
     losses = torch.tensor([[1.0, 1.004, 1.008], [1.0, 1.0, 1.0]], dtype=torch.float64)

@@ -13,6 +13,7 @@ from scipy.optimize import linprog
 from torch import Tensor
 from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensorMode
 
+import hyperfront as hf
 from hyperfront.errors import HyperfrontError
 from hyperfront.indicators import nonuniformity
 from hyperfront.solvers import EPO, LS, PMTL, Status, lift
@@ -501,6 +502,37 @@ def test_one_ray_that_is_not_finite_is_invalid_as_among_others(m, value):
     ):
         weights, status = EPO()(losses, ray, gram)
         assert status.tolist() == [Status.INVALID] and torch.equal(weights, ray)
+
+
+@pytest.mark.parametrize("m", [2, 3, 5])
+@pytest.mark.parametrize("R", [1, epo_module.FEW + 1])
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+def test_objectives_at_their_minimum_do_not_hold_up_the_others(m: int, R: int, unit: float) -> None:
+    """Losses of zero with gradients of zero, such as a penalty on increments that start at zero: as one objective then
+    has all of the products ``r_j l_j``, a step must lower it."""
+    generator = torch.Generator().manual_seed(m)
+    rays = torch.rand(R, m, generator=generator) + 0.05
+    losses, gram = torch.zeros(R, m), torch.zeros(R, m, m)
+    losses[:, -1], gram[:, -1, -1] = unit, 4 * unit
+    weights, status = EPO()(losses, rays / rays.sum(-1, keepdim=True), gram)
+    assert torch.equal(weights, torch.eye(m)[-1].expand(R, m)) and (status == Status.FLOORED).all()
+
+
+@pytest.mark.parametrize(("solver", "count"), [(EPO(), 3), (hf.HVMax(), 2), (hf.HVMax(), 3)], ids=str)
+def test_training_leaves_a_start_where_losses_are_zero(solver, count: int) -> None:
+    """All but the last loss are ``|x|^2``, which is zero with its gradient at the start, ``x = 0``."""
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return torch.stack([*[x.square().sum()] * (count - 1), (x - 1).square().sum()])
+
+    objectives = [f"l{j}" for j in range(count)]
+    problem = hf.analytic(function, variables=4, objectives=objectives, reference=[9] * count)
+    torch.manual_seed(0)
+    model = problem.model()
+    assert model.weights(torch.full((1, count), 1 / count)).abs().max() == 0
+    front = hf.fit(model, problem, solver=solver, epochs=2, rays_per_step=8, lr=1e-2, callbacks=[]).front
+    middle = front.losses[(front.rays - 1 / count).abs().sum(-1).argmin()]
+    assert (middle - 1).abs().max() < 0.5  # |x - (.5, .5, .5, .5)|: all products are equal there
 
 
 PAIR = ((0.5, 0.5), (0.9, 0.1))

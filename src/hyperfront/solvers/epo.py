@@ -40,6 +40,7 @@ grows with ``r`` and ``q`` is a bound in (4): that is why rays are points of the
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -171,11 +172,14 @@ def program(logs: Tensor, rays: Tensor, gram: Tensor, tolerance: float) -> tuple
     mu = (log_share.exp() * log_share).mean(-1, keepdim=True)
     dominance = mu <= tolerance
 
-    terms = gram * (rays * (log_share - mu))[:, None]  # C_jk a_k
+    # ln(m p_j) - mu = sum_k p_k (ln p_j - ln p_k), which does not cancel where one objective has nearly all of p
+    share = log_share.exp() / logs.shape[-1]
+    above = (share[:, None] * (logs[:, :, None] - logs[:, None])).sum(-1)
+    terms = gram * (rays * above)[:, None]  # C_jk a_k
     q = terms.sum(-1)
     q = q.masked_fill(q.abs() <= ROUNDING * terms.abs().sum(-1), 0)
     most = q.amax(-1, keepdim=True)
-    level = dominance | (most <= 0) | (log_share > mu)
+    level = dominance | (most <= 0) | (above > 0)
     limit = q.masked_fill(q > 0, -torch.inf).masked_fill(level, 0)  # controlled ascent
     restriction = torch.where(dominance, most.clamp_max(0), -torch.inf)
     c = torch.where(dominance, gram.sum(-1), q)
@@ -200,15 +204,16 @@ def one_ray(
     log_share = [log - mean for log in logs]  # ln(m p)
     mu = sum(math.exp(log) * log for log in log_share) / len(logs)
 
-    anchor = [entry * (log - mu) for entry, log in zip(share, log_share)]
+    p = [math.exp(log) / len(logs) for log in log_share]
+    anchor = [entry * sum(map(operator.mul, p, (log - other for other in logs))) for entry, log in zip(share, logs)]
     terms = [[entry * a for entry, a in zip(row, anchor)] for row in gram]  # C_jk a_k
     q = [sum(row) if abs(sum(row)) > ROUNDING * sum(map(abs, row)) else 0.0 for row in terms]
     most = max(q)
     if mu <= tolerance:
         return maximize_one([sum(row) for row in gram], [*gram, q], [0.0] * len(q) + [min(most, 0.0)])
-    level = [most <= 0 or log > mu for log in log_share]
+    level = [most <= 0 or a > 0 for a in anchor]
     bounds = [(row, 0.0 if flat else rate) for row, rate, flat in zip(gram, q, level) if flat or rate <= 0]
-    cost = [sum(entry * math.exp(log) for entry, log in zip(row, log_share)) for row in gram]  # m C p
+    cost = [sum(map(operator.mul, row, p)) for row in gram]
     balanced, lowered = maximize_one(q, *zip(*bounds)), maximize_one(cost, gram, [0.0] * len(q))
     if balanced is None or lowered is None:
         return None

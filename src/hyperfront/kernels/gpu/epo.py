@@ -117,13 +117,17 @@ def _program(losses, rays, gram, floor, table, status, count, tolerance, m: tl.c
     mu = tl.sum(tl.where(here, tl.exp(above) * above, 0.0), 0) / m
     dominance = tl.where(mu <= tolerance, 1, 0)
     lower = tl.where(place >= count, 1, dominance)  # whether losses are lowered
-    anchor = tl.where(here, share * (above - mu), 0.0)
+    diagonal = j[:, None] == k[None, :]
+    part = tl.where(here, tl.exp(above) / m, 0.0)  # p
+    others = tl.sum(tl.where(diagonal, logs[:, None], 0.0), 0)  # logs and p, as rows
+    parts = tl.sum(tl.where(diagonal, part[:, None], 0.0), 0)
+    anchor = tl.where(here, share * tl.sum(parts[None, :] * (logs[:, None] - others[None, :]), 1), 0.0)
     terms = c * anchor[:, None]  # the Gram matrix is symmetric: its columns are added up
     across = tl.sum(terms, 0)
     across = tl.where(tl.abs(across) <= ROUNDING * tl.sum(tl.abs(terms), 0), 0.0, across)
-    q = tl.sum(tl.where((j[:, None] == k[None, :]), across[None, :], 0.0), 1)  # as a column
+    q = tl.sum(tl.where(diagonal, across[None, :], 0.0), 1)  # as a column
     most = tl.max(tl.where(here, q, -HUGE), 0)
-    level = (lower > 0) | (most <= 0) | (above > mu)
+    level = (lower > 0) | (most <= 0) | (anchor > 0)
     limit = tl.where(level, 0.0, tl.where(q > 0, -HUGE, q))
     restriction = tl.where(dominance > 0, tl.where(most < 0, most, 0.0), -HUGE)
     weight = tl.where(here & (dominance == 0), tl.exp(above), 1.0)  # m p; of dominance 1
