@@ -15,13 +15,14 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 
 from hyperfront.errors import HyperfrontError
 from hyperfront.indicators import nonuniformity
-from hyperfront.solvers import EPO, LS, Status, lift
+from hyperfront.solvers import EPO, LS, PMTL, Status, lift
 from hyperfront.solvers import epo as epo_module
 from hyperfront.solvers.epo import LOSS_FLOOR
 from hyperfront.solvers.linalg import linprog as linprog_module
 from hyperfront.solvers.linalg.linprog import maximize, maximize_or_relax
 from hyperfront.solvers.linalg.linprog_plain import maximize_one
 from hyperfront.solvers.linalg.minnorm import active_set, min_norm
+from hyperfront.solvers.names import SOLVERS, make_solver
 from tests.helpers.programs import (
     HARMLESS,
     floored,
@@ -404,3 +405,23 @@ def test_one_ray_that_is_not_finite_is_invalid_as_among_others(m, value):
     ):
         weights, status = EPO()(losses, ray, gram)
         assert status.tolist() == [Status.INVALID] and torch.equal(weights, ray)
+
+
+PAIR = ((0.5, 0.5), (0.9, 0.1))
+
+
+@pytest.mark.parametrize("solver", [*map(make_solver, SOLVERS), PMTL(references=PAIR)], ids=repr)
+def test_a_solver_solves_rays_one_by_one_unless_it_is_joint(solver) -> None:
+    generator = torch.Generator().manual_seed(0)
+    grads = torch.randn(3, 2, 6, generator=generator, dtype=torch.float64)
+    losses = torch.rand(3, 2, generator=generator, dtype=torch.float64) + 0.1
+    rays, gram = torch.tensor([*PAIR, (0.2, 0.8)], dtype=torch.float64), grads @ grads.mT
+    together, status = solver(losses, rays, gram)
+    parts = list(zip(losses.split(1), rays.split(1), gram.split(1)))
+    if solver.joint:
+        with pytest.raises(HyperfrontError):
+            solver(*parts[0])
+        return
+    weights, alone = map(torch.cat, zip(*(solver(*part) for part in parts)))
+    torch.testing.assert_close(weights, together)
+    assert torch.equal(alone, status)

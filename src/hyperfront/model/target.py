@@ -133,10 +133,17 @@ class Target(nn.Module):
         self.places.convert(lambda tensor: tensor.to(fn(tensor.new_empty(0)).dtype))
         return self
 
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        """Leave out an empty table: empty tensors look like shared ones to safetensors' writers, which drop all but
+        one of them."""
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        if not self.statistics.numel():
+            del destination[prefix + "statistics"]
+
     def _load_from_state_dict(self, state_dict: Any, prefix: Any, *args: Any, **kwargs: Any) -> None:
         """Statistics are empty before the first calibration, so a stored table may have more rows than ours."""
-        stored = state_dict.get(prefix + "statistics")
-        if stored is not None and stored.ndim == 2 and stored.shape[1] == self.statistics.shape[1]:
+        stored = state_dict.setdefault(prefix + "statistics", self.statistics[:0])
+        if stored.ndim == 2 and stored.shape[1] == self.statistics.shape[1]:
             self.statistics = self.statistics.new_zeros(stored.shape)
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 

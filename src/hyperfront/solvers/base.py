@@ -40,6 +40,9 @@ class Solver(ABC):
     """Where those gradients live: with respect to the generated weights, or to the hypernetwork's parameters."""
     positive: bool = False
     """Whether losses must be positive."""
+    fixed_weights: bool = False
+    """Whether the weights follow from the ray alone. Then the gradients of micro-batches add up to that of the whole
+    batch; weights that depend on losses or gradients differ from one micro-batch to the next."""
     joint: bool = True
     """Whether the weights of a ray may depend on the losses of the other rays of a step. Rays of other solvers are
     solved one by one where they are trained one after the other."""

@@ -30,6 +30,8 @@ class LossTransform(ABC):
 
     shifts: bool = False
     """Whether a negative loss may become positive, so that the losses themselves need not be."""
+    fixed_slopes: bool = False
+    """Whether the slopes are the same for all losses."""
     joint: bool = True
     """Whether what it does to a ray may depend on the other rays of a step, or on earlier steps."""
 
@@ -70,6 +72,10 @@ class Chain(Solver):
     positive: bool  # pyrefly: ignore[bad-override]
     convention: Convention  # pyrefly: ignore[bad-override]
     joint: bool  # pyrefly: ignore[bad-override]
+
+    @property
+    def fixed_weights(self) -> bool:  # pyrefly: ignore[bad-override]
+        return self.solver.fixed_weights and all(transform.fixed_slopes for transform in self.before)
 
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
         slopes = torch.ones_like(losses)

@@ -48,8 +48,11 @@ class PMTL(Solver):
     space: Literal["weights", "hypernetwork"] = "weights"  # pyrefly: ignore[bad-override] (frozen)
 
     needs_gram = True
-    joint = False
     convention = "direction"
+
+    @property
+    def joint(self) -> bool:  # pyrefly: ignore[bad-override]
+        return self.references is None  # the rays of the step take their place
 
     def __post_init__(self) -> None:
         if self.references is not None:  # as it comes from a tensor's tolist() or from JSON

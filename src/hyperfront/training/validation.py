@@ -27,6 +27,7 @@ def validate(model: ParetoModel, problem: Problem, rays: Tensor, batch_size: int
     return front, {
         "hypervolume": indicators.hypervolume(front.losses, front.reference) if front.reference else None,
         "uniformity": front.uniformity(),
+        "rays": front.rays.tolist(),
         "losses": front.losses.tolist(),
         "scores": {name: values.tolist() for name, values in front.scores.items()},
     }
