@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
+import os
+import shutil
 
 import pytest
 import torch
@@ -135,22 +136,26 @@ def test_the_front_holds_the_penalty_of_each_ray_s_own_weights():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.skipif(shutil.which(os.environ.get("CXX", "g++")) is None, reason="torch.compile needs a C++ compiler")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what torch.compile imports
+@pytest.mark.parametrize("name", ["L2", "balance"])
 def test_compiled_steps_are_the_eager_ones(name):
+    torch._dynamo.utils.counters.clear()
     found = []
-    for engine, rays in itertools.product(("eager", "compiled"), (1, 2)):
+    for engine in ("eager", "compiled"):
         model, problem, _ = made(name)
         run = hf.fit(
             model.float(),
             hf.supervised(tuple(t.float() for t in problem.train.source.data), losses=problem.measures),
             epochs=3,
             batch_size=8,
-            rays_per_step=rays,
+            rays_per_step=2,
             engine=engine,
             callbacks=[],
         )
         found.append(torch.tensor([list(record["losses"].values()) for record in run.history]))
-    torch.testing.assert_close(found[:2], found[2:], atol=1e-6, rtol=1e-5)
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"]
+    torch.testing.assert_close(*found, atol=1e-6, rtol=1e-5)
 
 
 @pytest.mark.gpu

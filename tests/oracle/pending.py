@@ -4,7 +4,6 @@ CASES: dict[str, set[str]] = {
     "EmbeddingBag, sparse": {"*"},
     "weight_norm, old": {"*"},
     "parameter under a hidden name": {"deepcopy"},
-    "function that holds a layer": {"*"},
     "dataclass as output": {"at(ray)", "reload"},
     "activation kept on the module": {"fit"},
     "torch.jit.script": {"deepcopy"},
