@@ -57,7 +57,7 @@ from hyperfront.solvers.linalg.minnorm import min_norm
 
 RAY_FLOOR = 1e-6  # a ray's 0 has no logarithm: entries are lifted to this, and the ray renormalized
 LOSS_FLOOR = 1e-30  # likewise for losses; a training step that knows their usual size can lift them sooner
-FEW = 8  # rays for which plain numbers are faster than tensors (benchmarks/epo_forms.py)
+FEW = 4  # rays for which plain numbers are faster than tensors (benchmarks/epo_forms.py)
 TIE = 1e-12  # ln u_j this close to the largest is the largest: which of equal products rounds up must not matter
 ROUNDING = 1e-14  # a sum this small beside the sum of its terms' sizes is zero
 
