@@ -55,7 +55,7 @@ _SOLVER = (
 )
 _SOLVER_ARGUMENTS = (
     "Arguments of the solver: temperature=0.02 (stch), penalty=5 (pbi), weight=5 (cosmos), cosine=5 (hvmax), "
-    "tolerance=1e-4 (epo), ..."
+    "descent=0.2 (epo), ..."
 )
 Real = Annotated[float | None, tyro.conf.arg(metavar="X", help_behavior_hint="(preset)")]
 
