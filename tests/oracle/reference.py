@@ -31,8 +31,15 @@ def assembled(model: hf.ParetoModel, copy: nn.Module, theta: Tensor) -> dict[str
     if model.target.assembly.kind != "replace":
         return {name: t for name, t in model.target.unpack(theta).items() if t.requires_grad}
     mine = {name: p for name, p in copy.named_parameters() if p.requires_grad and name not in shared}
-    parts = theta.split([p.numel() for p in mine.values()])
-    return shared | {name: part.view(p.shape) for part, (name, p) in zip(parts, mine.items(), strict=True)}
+    parts = theta.split([p.numel() * (1 + p.is_complex()) for p in mine.values()])
+    return shared | {name: _like(p, part) for part, (name, p) in zip(parts, mine.items(), strict=True)}
+
+
+def _like(parameter: Tensor, part: Tensor) -> Tensor:
+    """Numbers of theta as a tensor; a complex number is two of them."""
+    if not parameter.is_complex():
+        return part.view(parameter.shape)
+    return torch.complex(part[::2], part[1::2]).view(parameter.shape)
 
 
 def load(copy: nn.Module, values: dict[str, Tensor]) -> None:
@@ -64,8 +71,9 @@ def reference(
         each = losses(copy)
         for loss in each:
             back = torch.autograd.grad(loss, mine, retain_graph=True, materialize_grads=True)
+            back = [gradient.to_dense() for gradient in back]  # those of embeddings may be sparse
             through = torch.autograd.grad(
-                list(values.values()), [leaf, *shared], list(back), retain_graph=True, materialize_grads=True
+                list(values.values()), [leaf, *shared], back, retain_graph=True, materialize_grads=True
             )
             rows.append(through[0].sum(0))  # the other rays' rows are zero
             direct.append(through[1:])
