@@ -10,7 +10,7 @@ from hyperfront.comparison.methods import EVOLUTIONARY
 from hyperfront.comparison.result import different
 from hyperfront.comparison.table import spread
 from reproduction.drawing import NAME_OF
-from reproduction.item_result import Claim, ItemResult, Table, above, fronts_of, quality, shown
+from reproduction.item_result import Claim, ItemResult, Table, above, by_method, fronts_of, quality, shown
 from reproduction.measurements import kept_points, population, same_rays
 from reproduction.numbers import MINUTES, TABLE_6, Number, Numbers
 from reproduction.store import Store
@@ -117,10 +117,7 @@ def _kept(store: Store, comparison: Comparison, method: Measured) -> list[tuple[
         losses = [population(store, study, method.method, result.seed) for result in method.results]
     else:
         return []
-    found = [kept_points(method.results[0].reference, each) for each in losses if each]
-    if not found:
-        return []
-    volumes, counts = zip(*found)
+    volumes, counts = zip(*(kept_points(method.results[0].reference, each) for each in losses))
     points = f"{min(counts)} to {max(counts)}" if len({*counts}) > 1 else f"{counts[0]}"
     return [(comparison.title, method.name, points, spread(volumes))]
 
@@ -140,9 +137,8 @@ def at_same_rays(store: Store, comparisons: Sequence[Comparison]) -> ItemResult:
     columns = ("problem", "method", "rays", "HV", "paper", "uniformity", "paper", "HV at all rays")
     item, rows = ItemResult(), []
     for each in comparisons:
-        few, results = each.few(store), store.results(each.phn)
-        for method in dict.fromkeys(result.method for result in results):
-            group = [result for result in results if result.method == method]
+        few = each.few(store)
+        for method, group in by_method(store.results(each.phn)).items():
             fronts, said = same_rays(store, each.phn, group, few), TABLE_6[each.problem][method]
             item.numbers.setdefault(each.title, {})[method] = [front["hypervolume"] for front in fronts]
             volume, uniform = quality(fronts)

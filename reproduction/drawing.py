@@ -34,7 +34,7 @@ def colour_of(method: str) -> str:
 @contextmanager
 def panels(rows: int, columns: int, *, width: float = 3.2, height: float = 3.0) -> Iterator[tuple[Figure, np.ndarray]]:
     """A figure and its axes ``[rows, columns]``, in our style."""
-    with rc_context(STYLE):
+    with rc_context(STYLE | {"text.parse_math": True}):
         figure = Figure(figsize=(max(width * columns, 4.2), height * rows + 0.5), layout="constrained")
         axes = np.asarray(figure.subplots(rows, columns, squeeze=False))
         for each in axes.flat:

@@ -83,13 +83,9 @@ def races(store: Store, panels_of: Sequence[Race]) -> ItemResult:
 
 def _points(store: Store, race: Race) -> dict[str, dict[str, float]]:
     """Time and hypervolume of each hypernetwork, at the first seed."""
-    first = {result.method: result for result in store.results(race.phn, PHN) if result.seed == 0}
-    times = {method: store.seconds(race.phn, method) for method in first}
-    return {
-        method: {"seconds": times[method]["training"], "hypervolume": result.fronts["test"]["hypervolume"]}
-        for method, result in first.items()
-        if times[method]
-    }
+    first = [result for result in store.results(race.phn, PHN) if result.seed == 0]
+    seconds = {result.method: store.seconds(race.phn, result.method)["training"] for result in first}
+    return {r.method: {"seconds": seconds[r.method], "hypervolume": r.fronts["test"]["hypervolume"]} for r in first}
 
 
 def _pool(store: Store, race: Race) -> dict[str, Curves]:
@@ -98,10 +94,9 @@ def _pool(store: Store, race: Race) -> dict[str, Curves]:
     rated = [r for name in race.rates for r in store.results(name) if r.seed == 0 and r.method in race.methods]
     found: dict[str, Curves] = {}
     for result in first:
-        if times := store.seconds(race.pool, result.method):
-            seconds = times["one_by_one"] / len(result.rays)  # of a model
-            same = [result, *(other for other in rated if other.method == result.method)]
-            found[result.method] = {f"{each.settings['lr']:g}": _curve(each, seconds) for each in same}
+        seconds = store.seconds(race.pool, result.method)["one_by_one"] / len(result.rays)  # of a model
+        same = [result, *(other for other in rated if other.method == result.method)]
+        found[result.method] = {f"{each.settings['lr']:g}": _curve(each, seconds) for each in same}
     return found
 
 

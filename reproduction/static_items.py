@@ -111,8 +111,6 @@ def split_sizes(store: Store) -> ItemResult:
         return {name: {part: p.split(part).source.rows for part in TABLE_5[name]} for name, p in problems.items()}  # pyrefly: ignore
 
     found = store.part("split-sizes", count)
-    if found is None:
-        return ItemResult()
     rows = [
         (part, *(cell for name in TABLE_5 for cell in (f"{found[name][part]:,}", f"{TABLE_5[name][part]:,}")))
         for part in ("train", "val", "test")

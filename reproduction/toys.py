@@ -31,8 +31,6 @@ def known_fronts(store: Store, rows: Sequence[Sequence[Panel]]) -> ItemResult:
     item, lines = ItemResult(notes=["The figure has the points of the first seed."]), []
     found = {panel: store.results(panel[0], [panel[1]]) for row in rows for panel in row}
     for (study, method), results in found.items():
-        if not results:
-            continue
         problem = store.problem(store.study(study))
         uniform, distances = _uniformity(results), _distances(problem, results)
         counts = str(len(results)), str(len(results[0].rays))
@@ -96,8 +94,7 @@ def _figure(store: Store, rows: Sequence[Sequence[Panel]], found: Mapping[Panel,
                 problem = store.problem(store.study(study))
                 where = "" if len(rows) == 1 else f"{problem_name(problem)}: "
                 each.set_title(where + NAME_OF[method], fontsize=10)
-                for result in found[study, method][:1]:
-                    _panel(each, problem, method, result)
+                _panel(each, problem, method, found[study, method][0])
     return figure
 
 
