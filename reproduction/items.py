@@ -1,6 +1,6 @@
 """Every table and figure of the paper as a declaration: its content, the function that makes it, and its studies.
 
-``python -m reproduction make ITEM`` makes one. :mod:`reproduction.numbers` has the paper's numbers, and
+``python -m reproduction make ITEM`` makes one. ``paper.toml`` has the paper's numbers, and
 :mod:`reproduction.studies` the trainings.
 """
 
@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from hyperfront.zoo.multi_mnist import RESNET
-from reproduction import numbers
 from reproduction.ablations import effects
 from reproduction.attribution import attribution
 from reproduction.comparisons import at_same_rays, compared
 from reproduction.item_result import ItemResult
+from reproduction.paper import TABLES
 from reproduction.pictures import losses_and_evolution, trade_offs
 from reproduction.runtime import Race, races
 from reproduction.scaling import against_parameters, against_settings
@@ -101,8 +101,7 @@ SETTINGS: dict[str, dict[float, str]] = {
 }
 ITEMS: dict[str, Item] = {
     "figure-1": Item(
-        "Fonseca's problem: PHN, EPO, PMTL, NSGA-III and LS, each on its rays",
-        partial(known_fronts, rows=(TOY_1,)),
+        "Fonseca's problem: PHN, EPO, PMTL, NSGA-III and LS, each on its rays", partial(known_fronts, rows=(TOY_1,))
     ),
     "figure-2": Item("the architecture, drawn from model.summary()", architecture),
     "figure-3": Item(
@@ -121,21 +120,15 @@ ITEMS: dict[str, Item] = {
         "hypervolume against parameters to train: ResNet18 from chunked hypernetworks",
         partial(against_parameters, problems=SIZES),
     ),
-    "figure-7": Item(
-        "Fonseca's problem: MOEA/D and MGDA",
-        partial(known_fronts, rows=(TOY_7,)),
-    ),
+    "figure-7": Item("Fonseca's problem: MOEA/D and MGDA", partial(known_fronts, rows=(TOY_7,))),
     "figure-8": Item(
-        "Problem 2 and ZDT2, this also in the box of a sigmoid: PHN, EPO and LS",
-        partial(known_fronts, rows=TOY_8),
+        "Problem 2 and ZDT2, this also in the box of a sigmoid: PHN, EPO and LS", partial(known_fronts, rows=TOY_8)
     ),
     "figure-9": Item(
-        "which pixels speak for which class, by ray (Multi-MNIST)",
-        partial(attribution, study="multi-mnist-phn"),
+        "which pixels speak for which class, by ray (Multi-MNIST)", partial(attribution, study="multi-mnist-phn")
     ),
     "figure-10": Item(
-        "hypervolume by Dirichlet's alpha and by hidden dimension",
-        partial(against_settings, settings=SETTINGS),
+        "hypervolume by Dirichlet's alpha and by hidden dimension", partial(against_settings, settings=SETTINGS)
     ),
     "figure-11": Item(
         "hypervolume against run time, continued: two Multi-MNIST sets, and NYUv2 without EPO",
@@ -144,31 +137,26 @@ ITEMS: dict[str, Item] = {
     "figure-12": Item("what the hypervolume measures", illustration),
     "table-1": Item(
         "three Multi-MNIST sets: all methods, five rays for baselines",
-        partial(compared, comparisons=IMAGES, paper=numbers.TABLE_1),
+        partial(compared, comparisons=IMAGES, paper=TABLES[1]),
     ),
     "table-2": Item(
         "three fairness sets: all methods, ten rays for baselines",
-        partial(compared, comparisons=FAIRNESS, paper=numbers.TABLE_2),
+        partial(compared, comparisons=FAIRNESS, paper=TABLES[2]),
     ),
     "table-3": Item(
-        "NYUv2: all methods, five rays for baselines",
-        partial(compared, comparisons=SCENES, paper=numbers.TABLE_3),
+        "NYUv2: all methods, five rays for baselines", partial(compared, comparisons=SCENES, paper=TABLES[3])
     ),
     "table-4": Item(
         "SARCOS: all methods, twenty rays for baselines, two splits, two presets",
-        partial(compared, comparisons=MOTION, paper=numbers.TABLE_4),
+        partial(compared, comparisons=MOTION, paper=TABLES[4]),
     ),
     "table-5": Item("rows of the fairness data", split_sizes),
     "table-6": Item(
-        "hypernetworks at the rays of the baselines, all data sets",
-        partial(at_same_rays, comparisons=SAME),
+        "hypernetworks at the rays of the baselines, all data sets", partial(at_same_rays, comparisons=SAME)
     ),
     "appendix-b2": Item(
         "rays that were never trained on, from the shifted grid (SARCOS)",
         partial(unseen_rays, studies={each.title: each.phn for each in (MOTION[0], MOTION[2])}),
     ),
-    "deviations": Item(
-        "what departing from the paper does to the numbers (not in the paper)",
-        effects,
-    ),
+    "deviations": Item("what departing from the paper does to the numbers (not in the paper)", effects),
 }

@@ -17,9 +17,9 @@ from markupsafe import Markup, escape
 from hyperfront.comparison.result import load_folder
 from hyperfront.comparison.table import summarize, without_scores
 from hyperfront.storage import files
-from reproduction.deviations import DEVIATIONS
 from reproduction.item_result import Claim, Table
 from reproduction.items import ITEMS
+from reproduction.paper import DEVIATIONS
 
 TITLES = {"appendix-b2": "Appendix B.2", "deviations": "Effects"}
 VERDICTS = ("yes", "close, ahead", "close, behind", "no", "open")

@@ -17,9 +17,9 @@ from typing import Any
 from hyperfront import plots
 from hyperfront.storage import checkpoint, files
 from hyperfront.storage.markdown import as_markdown
-from reproduction.deviations import deviations_of
 from reproduction.item_result import ItemResult
 from reproduction.items import ITEMS
+from reproduction.paper import deviations_of
 from reproduction.store import Store
 
 

@@ -95,9 +95,9 @@ class Store:
 
         def make() -> Any:
             study, known = self.study(name), find_method(result.method)
-            problem, callbacks = self.problem(study), [Progress()] if self.progress else []
+            problem = self.problem(study)
             # trains again if the model was removed, and refuses a model with other settings
-            job = ComparisonJob(known, self.protocol(study), problem, result.seed, self.runs_of(name), callbacks)
+            job = ComparisonJob(known, self.protocol(study), problem, result.seed, self.runs_of(name), self.callbacks)
             run, _ = known.train(job)
             _check_same(run, result)
             return measure(run.model, problem, run.folder)
@@ -178,9 +178,12 @@ class Store:
     def _tune(self, study: Study, method: str, protocol: Protocol) -> dict[str, Any]:
         trials = self.runs_of(f"tuned-{study.problem}-{method}") / "trials.db"
         files.make_folder(trials.parent)
-        storage, callbacks = f"sqlite:///{trials}", [Progress()] if self.progress else []
-        tuned = tune(self.problem(study), method, protocol, space=study.search, storage=storage, callbacks=callbacks)
-        return asdict(tuned)
+        options = {"space": study.search, "storage": f"sqlite:///{trials}", "callbacks": self.callbacks}
+        return asdict(tune(self.problem(study), method, protocol, **options))
+
+    @property
+    def callbacks(self) -> list[Progress]:
+        return [Progress()] if self.progress else []
 
     def device_for(self, problem: Problem) -> str:
         if self.device != "auto":

@@ -22,10 +22,9 @@ from hyperfront.preferences import FixedRays, das_dennis, rays, shifted_grid
 from hyperfront.problem.recipe import Recipe
 from hyperfront.solvers import EPO
 from hyperfront.storage.provenance import describe, environment
-from hyperfront.training import Progress
 from reproduction.item_result import Claim, ItemResult, Table, quality, shown
 from reproduction.measurements import front_document
-from reproduction.numbers import UNSEEN, Number
+from reproduction.paper import UNSEEN, Number
 from reproduction.store import Store
 
 METHOD = "phn-epo"
@@ -96,7 +95,7 @@ def _run(store: Store, name: str, recipe: Recipe, seed: int) -> dict[str, Any]:
         out=store.runs_of(f"unseen-{name}") / f"{METHOD}-{seed}",
         resume=True,
         device=store.device_for(problem),
-        callbacks=[Progress()] if store.progress else [],
+        callbacks=store.callbacks,
     )
     fronts = {
         kind: front_document(evaluate(run.model, problem.test, table, batch_size=recipe.batch_size))

@@ -14,7 +14,7 @@ from hyperfront.comparison import Result
 from hyperfront.zoo.toys import fonseca, zdt2
 from reproduction import comparisons, measurements, runtime, scaling, toys, unseen
 from reproduction.item_result import above
-from reproduction.numbers import Number
+from reproduction.paper import Number
 from reproduction.tables import Comparison, Measured, better_rates
 
 STUDIES = Path(__file__).parents[1] / "reproduction" / "results" / "full" / "studies"

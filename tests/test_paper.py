@@ -26,10 +26,10 @@ from hyperfront.comparison import compare as comparing
 from hyperfront.comparison.baselines import Expansion
 from hyperfront.errors import CheckpointError
 from hyperfront.storage import files
-from reproduction import ITEMS, Store, numbers, reproduce
+from reproduction import ITEMS, Store, paper, reproduce
 from reproduction.attribution import integrated_gradients
-from reproduction.deviations import DEVIATIONS, deviations_of
 from reproduction.item_result import ItemResult
+from reproduction.paper import DEVIATIONS, deviations_of
 from reproduction.report import report
 from reproduction.runtime import subset_volumes
 from reproduction.studies import MNIST, PEOPLE, STUDIES, Study
@@ -109,10 +109,10 @@ def test_the_departures_of_an_item_are_those_of_its_data(stored, asked):
 
 @pytest.mark.parametrize("number", [1, 2, 4])
 def test_tables_have_ours_beside_the_papers(number, stored):
-    found, paper = stored[f"table-{number}"], getattr(numbers, f"TABLE_{number}")
-    for table, problem in zip(found.tables, paper):
+    found, of_paper = stored[f"table-{number}"], paper.TABLES[number]
+    for table, problem in zip(found.tables, of_paper):
         rows = {row[0].lower(): row for row in table.rows}
-        for method, said in paper[problem].items():
+        for method, said in of_paper[problem].items():
             row, number = rows[method], found.numbers[table.title][method]
             assert row[4].startswith(f"{fmean(number['hypervolume']):.3f}") and float(row[5]) == said.hypervolume
             assert row[7] == ("-" if said.uniformity is None else f"{said.uniformity:.3f}")
@@ -146,10 +146,10 @@ def test_a_study_for_a_test_asks_for_less_of_everything():
 
 
 def test_the_papers_times_are_those_of_one_model_times_the_rays():
-    assert numbers.MINUTES["multi-mnist"]["epo"] == pytest.approx(23.6 * 5)
-    assert numbers.MINUTES["adult"]["epo"] == pytest.approx(1.55 * 10)
-    assert numbers.MINUTES["nyuv2"]["pmtl"] == pytest.approx(4.79 * 60)
-    assert numbers.MINUTES["sarcos"]["epo"] == pytest.approx(0.5 * 20 * 60)
+    assert paper.MINUTES["multi-mnist"]["epo"] == pytest.approx(23.6 * 5)
+    assert paper.MINUTES["adult"]["epo"] == pytest.approx(1.55 * 10)
+    assert paper.MINUTES["nyuv2"]["pmtl"] == pytest.approx(4.79 * 60)
+    assert paper.MINUTES["sarcos"]["epo"] == pytest.approx(0.5 * 20 * 60)
 
 
 # ---- training ------------------------------------------------------------------------------------------------
