@@ -21,6 +21,7 @@ ORDER = [
     {"front"},
     {"training"},
     {"export"},
+    {"lightning"},
     {"zoo"},
     {"comparison"},
     {"apps"},
@@ -69,7 +70,7 @@ def test_every_module_has_its_place():
 def test_importing_the_package_loads_no_application_and_no_problem():
     code = "import sys, hyperfront; print(*(name for name in sys.modules if name.startswith('hyperfront.')))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert not {name.split(".")[1] for name in loaded} & {"zoo", "comparison", "apps", "plots", "export"}
+    assert not {name.split(".")[1] for name in loaded} & {"zoo", "comparison", "apps", "plots", "export", "lightning"}
 
 
 def test_importing_the_package_needs_only_torch_numpy_and_safetensors():
@@ -85,6 +86,9 @@ def test_importing_the_package_needs_only_torch_numpy_and_safetensors():
         "matplotlib",
         "plotly",
         "tensorboard",
+        "mlflow",
+        "wandb",
+        "lightning",
         "scipy",
         "pooch",
         "pymoo",

@@ -31,6 +31,8 @@ def test_a_script_has_a_quick_form_that_runs_and_prints(path, tmp_path):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.strip()
+    if done.stdout.startswith("this example needs"):
+        pytest.skip(done.stdout.strip())
 
 
 def test_every_script_is_found():

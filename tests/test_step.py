@@ -8,7 +8,8 @@ from torch import nn
 
 import hyperfront as hf
 from hyperfront.errors import LossError
-from hyperfront.training.step import Step, check
+from hyperfront.training.step import Step
+from hyperfront.training.try_out import try_out
 from tests.helpers.modules import ConvNet, TwoInputs, mlp
 
 RAYS = torch.tensor([[0.5, 0.5], [0.9, 0.1]])
@@ -140,7 +141,7 @@ def assert_refused(solver, bad, message: str) -> None:
     problem = hf.supervised(data, losses={"good": lambda output, batch: output.square().mean(), "bad": bad})
     before = {k: v.clone() for k, v in model.state_dict().items()}
     with pytest.raises(LossError, match=message):
-        check(Step(model, problem, solver), RAYS, data)
+        try_out(Step(model, problem, solver), RAYS, data)
     with pytest.raises(LossError, match=message):
         hf.fit(model, problem, solver=solver, epochs=1, batch_size=4, callbacks=[])
     assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
@@ -169,7 +170,7 @@ def test_a_negative_loss_is_named_under_epo_with_the_fix_and_legal_under_ls():
     assert_refused(hf.EPO(), negative, r"'bad' is negative at the first step[\s\S]*ideal=")
     model, data = hf.wrap(mlp(), ["good", "bad"]), (torch.ones(4, 5),)
     problem = hf.supervised(data, losses={"good": lambda output, batch: output.square().mean(), "bad": negative})
-    check(Step(model, problem, hf.LS()), RAYS, data)
+    try_out(Step(model, problem, hf.LS()), RAYS, data)
 
 
 def test_an_analytic_objective_that_ignores_the_point_is_named():

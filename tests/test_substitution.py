@@ -197,6 +197,18 @@ class Fixed(nn.Module):
         self.weights = (self.layer.weight,)
 
 
+class Closure(nn.Module):
+    """Calls its layer through a function that the constructor makes."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = layer = nn.Linear(4, 1)
+        self.apply = lambda x: layer(x)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.apply(x)[:, 0]
+
+
 SPECTRAL = [torch.nn.utils.spectral_norm, torch.nn.utils.parametrizations.spectral_norm]
 
 
@@ -206,10 +218,19 @@ SPECTRAL = [torch.nn.utils.spectral_norm, torch.nn.utils.parametrizations.spectr
         (partial(Listed, registered=False), "not registered"),
         (Hidden, "others"),
         (Fixed, "tuple"),
+        (Closure, "holds a Linear"),
         (lambda: nn.Sequential(nn.Embedding(5, 3, max_norm=1.0)), "max_norm"),
         *((lambda norm=norm: nn.Sequential(norm(nn.Linear(4, 3))), "spectral_norm") for norm in SPECTRAL),
     ],
-    ids=["parameter in a list", "layer in a list", "tuple", "max_norm", "spectral_norm, old", "spectral_norm, new"],
+    ids=[
+        "parameter in a list",
+        "layer in a list",
+        "tuple",
+        "closure",
+        "max_norm",
+        "spectral_norm, old",
+        "spectral_norm, new",
+    ],
 )
 @pytest.mark.filterwarnings("ignore:.*spectral_norm.*:FutureWarning")
 def test_modules_that_would_be_silently_wrong_are_refused(make, words):

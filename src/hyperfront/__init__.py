@@ -40,7 +40,7 @@ from hyperfront.solvers import (
     chain,
     lift,
 )
-from hyperfront.training import Callback, Progress, Step, TensorBoard, backward, fit
+from hyperfront.training import Callback, MLflow, Progress, Step, TensorBoard, WandB, backward, check, fit
 from hyperfront.training.runs import Run, load
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ __all__ = [
     "Gathered",
     "HVMax",
     "HyperfrontError",
+    "MLflow",
     "ParetoModel",
     "Problem",
     "Progress",
@@ -72,10 +73,12 @@ __all__ = [
     "Step",
     "Tchebycheff",
     "TensorBoard",
+    "WandB",
     "align",
     "analytic",
     "backward",
     "chain",
+    "check",
     "das_dennis",
     "evaluate",
     "explore",

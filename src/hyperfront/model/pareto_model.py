@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from hyperfront.errors import HyperfrontError
 from hyperfront.model.hypernets import Hypernet
+from hyperfront.model.sharded import refuse_sharded
 from hyperfront.model.substitution import called
 from hyperfront.model.summary import counts, title
 from hyperfront.model.target import Target
@@ -122,8 +123,14 @@ class ParetoModel(nn.Module):
 
     # ---- files -----------------------------------------------------------------------------------------------
 
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        """Leave out an empty alignment, as :class:`Target` does with empty statistics."""
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        if not self.alignment.numel():
+            del destination[prefix + "alignment"]
+
     def _load_from_state_dict(self, state_dict: Any, prefix: Any, *args: Any, **kwargs: Any) -> None:
-        """An alignment may be empty, here or there; models of before there was one have none."""
+        """An alignment may be empty, here or there."""
         stored = state_dict.setdefault(prefix + "alignment", self.alignment.new_zeros(0, self.m))
         grid = math.comb(self.target.grid(self.m) + self.m - 1, self.m - 1)
         if tuple(stored.shape) in ((0, self.m), (grid, self.m)):  # others do not fit, and are refused
@@ -149,4 +156,5 @@ class ParetoModel(nn.Module):
 
     def save(self, path: str | Path) -> None:
         """Write the model to one safetensors file without code; :func:`hyperfront.load` reads it."""
+        refuse_sharded(self, "save")
         checkpoint.write(Path(path), self.state_dict(), {"model": self.document()})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
+from types import CellType, FunctionType
 from typing import Any
 
 from torch import nn
@@ -13,10 +15,13 @@ from torch.nn.utils.spectral_norm import SpectralNorm
 from hyperfront.errors import TargetError
 from hyperfront.model.substitution import references
 
+_EMPTY = CellType()  # a variable of a closure that has no value yet
+
 
 def refuse(module: nn.Module, generated: Collection[str]) -> None:
     """Raise an error for parts of ``module`` that would be silently wrong with these generated tensors."""
     _refuse_unregistered(module)
+    _refuse_functions(module)
     _refuse_spectral_norm(module, set(generated))
     _refuse_renormalized(module, set(generated))
 
@@ -52,6 +57,40 @@ def _modules(value: object, known: set[int]) -> str | None:
     for layer in inner:
         if isinstance(layer, nn.Module) and any(id(parameter) not in known for parameter in layer.parameters()):
             return type(layer).__name__
+    return None
+
+
+def _refuse_functions(module: nn.Module) -> None:
+    """A function that the constructor makes holds tensors where no others can take their place; a copy of the module
+    holds the same function, with the same tensors."""
+    for prefix, layer in module.named_modules():
+        for name, value in vars(layer).items():
+            if not name.endswith("_hooks") and (held := _held(value)):
+                raise TargetError(
+                    "a function holds a layer or parameter, so it would compute with other weights than the generated",
+                    got=f"{name!r} of {prefix or type(layer).__name__}, which holds a {held}",
+                    expected="a method, which finds its layers and parameters through self",
+                    fix=f"def {name}(self, ...)",
+                )
+
+
+def _held(value: object) -> str | None:
+    """The type of a layer with parameters, or of a parameter, in a function's closure, defaults or arguments.
+
+    Layers in a ``partial`` are copied with the module, and work.
+    """
+    inner: list[object] = []
+    if isinstance(value, partial):
+        parts = (value.func, *value.args, *value.keywords.values())
+        inner = [part for part in parts if not isinstance(part, nn.Module)]
+    elif isinstance(value, FunctionType):
+        inner = [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
+        inner += [cell.cell_contents for cell in value.__closure__ or () if cell != _EMPTY]
+    for each in inner:
+        if isinstance(each, nn.Parameter) or (isinstance(each, nn.Module) and any(True for _ in each.parameters())):
+            return type(each).__name__
+        if found := _held(each):
+            return found
     return None
 
 

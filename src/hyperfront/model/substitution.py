@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from hyperfront.errors import TargetError
+from hyperfront.model.derivatives import with_gradients
 from hyperfront.storage.batches import Batch, arguments
 
 if TYPE_CHECKING:
@@ -148,8 +149,18 @@ class Network:
     def __init__(self, target: Target, values: dict[str, Tensor], *, together: bool = False):
         self.target, self.values, self.together = target, values, together
 
+    def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
+        """The tensors in the place of the module's parameters, by name: for losses that need the weights."""
+        return ((spec.name, self.values[spec.name]) for spec in self.target.tensors if spec.role != "buffer")
+
+    def parameters(self) -> Iterator[Tensor]:
+        """The same without names."""
+        return (tensor for _, tensor in self.named_parameters())
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         target, places, before = self.target, self.target.places, self.target.places.values
+        if target.skeleton.training != target.training:  # some loops set the flag without a call of train()
+            target.train(target.training)
         if before is not self.values:
             places.fill(self.values)
         try:
@@ -157,11 +168,16 @@ class Network:
             if (places.buffers or places.caches) and (assigned := places.assigned()):
                 self._keep(assigned)
             return output
+        except RuntimeError as error:
+            return with_gradients(error, self._again, self.values, args, kwargs)
         finally:
             if before is None:
                 places.leave()
             elif before is not self.values:
                 places.fill(before)
+
+    def _again(self, values: dict[str, Tensor], args: tuple, kwargs: dict[str, Any]) -> Any:
+        return Network(self.target, values, together=self.together)(*args, **kwargs)
 
     @contextmanager
     def kept(self) -> Iterator[Network]:
@@ -179,7 +195,7 @@ class Network:
         self.target.assign(assigned)
 
 
-def called(network: Network, x: Batch) -> Any:
+def called(network: Callable[..., Any], x: Batch) -> Any:
     """The network's output on a batch, of which a tuple holds positional and a dict keyword arguments."""
     args, kwargs = arguments(x)
     return network(*args, **kwargs)

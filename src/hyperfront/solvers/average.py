@@ -34,6 +34,8 @@ class Average(LossTransform):
     rays: Sequence[Sequence[float]]
     decay: float = 0.9
 
+    fixed_slopes = True
+
     def __post_init__(self) -> None:
         self.rays = tuple(map(tuple, self.rays))
         if not 0 <= self.decay < 1:

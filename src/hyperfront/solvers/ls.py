@@ -19,6 +19,7 @@ class LS(Solver):
     tensor([[0.3000, 0.7000]])
     """
 
+    fixed_weights = True
     joint = False
 
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:

@@ -29,6 +29,7 @@ class Normalize(LossTransform):
     ideal: float | Sequence[float] = 0.0
 
     shifts = True
+    fixed_slopes = True
     joint = False
 
     def __call__(self, losses: Tensor, rays: Tensor) -> tuple[Tensor, Tensor]:

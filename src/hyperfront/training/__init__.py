@@ -1,8 +1,23 @@
 """Training: the step (Algorithm 1), the loop, callbacks, exact resume."""
 
-from hyperfront.training.callbacks import Callback, JsonLines, TensorBoard
+from hyperfront.training.callbacks import Callback, JsonLines
+from hyperfront.training.check import Checked, check
 from hyperfront.training.fitting import fit
 from hyperfront.training.progress import Progress
 from hyperfront.training.step import Step, StepResult, backward
+from hyperfront.training.trackers import MLflow, TensorBoard, WandB
 
-__all__ = ["Callback", "JsonLines", "Progress", "Step", "StepResult", "TensorBoard", "backward", "fit"]
+__all__ = [
+    "Callback",
+    "Checked",
+    "JsonLines",
+    "MLflow",
+    "Progress",
+    "Step",
+    "StepResult",
+    "TensorBoard",
+    "WandB",
+    "backward",
+    "check",
+    "fit",
+]

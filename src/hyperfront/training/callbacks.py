@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hyperfront.errors import CheckpointError, HyperfrontError
+from hyperfront.errors import CheckpointError
 from hyperfront.training.runs import read_records
 
 
@@ -60,29 +60,3 @@ class JsonLines(Callback):
             file.write(json.dumps(record) + "\n")
             file.flush()
             os.fsync(file.fileno())
-
-
-class TensorBoard(Callback):
-    """Losses, hypervolume, uniformity and statuses as TensorBoard scalars in ``folder``."""
-
-    def __init__(self, folder: str | Path):
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError:
-            raise HyperfrontError("TensorBoard is not installed", fix="pip install 'hyperfront[log]'") from None
-        self.make_writer = lambda step: SummaryWriter(str(folder), purge_step=step)
-
-    def started(self, *, epochs: int, steps: int, epoch: int, step: int) -> None:
-        self.writer = self.make_writer(epoch * steps + step + 1)
-
-    def epoch_ended(self, record: dict[str, Any]) -> None:
-        validation = record.get("validation") or {}
-        scalars = {f"loss/{name}": value for name, value in record["losses"].items()}
-        scalars |= {f"status/{name}": value for name, value in record["status"].items()}
-        scalars |= {f"validation/{key}": validation.get(key) for key in ("hypervolume", "uniformity")}
-        for name, value in {**scalars, "lr": record["lr"]}.items():
-            if value is not None:
-                self.writer.add_scalar(name, value, record["step"])
-
-    def finished(self) -> None:
-        self.writer.close()

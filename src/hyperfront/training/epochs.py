@@ -15,7 +15,13 @@ from hyperfront.problem.sources import looking
 from hyperfront.storage.batches import Batch
 from hyperfront.training.settings import Settings
 from hyperfront.training.state import TrainingState
-from hyperfront.training.step import check
+from hyperfront.training.try_out import try_out
+
+
+def seeded(*numbers: int) -> torch.Generator:
+    """A generator for these numbers, such as seed and epoch, on the CPU."""
+    seed = np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> np.uint64(1)
+    return torch.Generator().manual_seed(int(seed))
 
 
 class Epochs:
@@ -29,8 +35,7 @@ class Epochs:
 
     def rays(self, epoch: int) -> tuple[Tensor, torch.Generator]:
         """The rays ``[steps, R, m]`` of ``epoch``, on the CPU, and the generator that goes on to draw its batches."""
-        seed = np.random.SeedSequence([self.settings.seed, epoch]).generate_state(1, np.uint64)[0] >> np.uint64(1)
-        generator = torch.Generator().manual_seed(int(seed))
+        generator = seeded(self.settings.seed, epoch)
         count = self.settings.rays_per_step
         rays = self.preferences.sample(self.length * count, self.model.m, generator)
         return rays.view(self.length, count, -1), generator
@@ -48,6 +53,6 @@ class Epochs:
             found = next(self.steps(0, 0), None)
             if found is None:
                 raise ProblemError("the training data gives no batch", fix="check the data, or lower the batch size")
-            check(self.state.step, *found)
+            try_out(self.state.step, *found)
         for name, buffer in self.model.named_buffers():
             buffer.copy_(buffers[name])

@@ -22,6 +22,17 @@ from hyperfront.training.runs import RunFolder
 from hyperfront.training.settings import Settings
 
 
+def record_of(problem: Problem, solver: Solver, seed: int) -> dict[str, Any]:
+    """What a checkpoint says about the training of its model: rays mean nothing without it."""
+    return {
+        **describe(problem.identity or {}),
+        "solver": type(solver).__name__,
+        "convention": solver.convention,
+        "units": units(problem),
+        "seed": seed,
+    }
+
+
 @dataclass(frozen=True, eq=False)
 class Job:
     """The arguments of :func:`hyperfront.fit`, with their defaults filled in."""
@@ -68,14 +79,8 @@ class Job:
             self.problem.split("val")
 
     def record(self) -> dict[str, Any]:
-        """What a checkpoint says about the training of its model."""
-        return {
-            **describe(self.problem.identity or {}),
-            "solver": type(self.solver).__name__,
-            "convention": self.solver.convention,
-            "units": units(self.problem),
-            "seed": self.settings.seed,
-        }
+        """What a checkpoint says about the training of the model."""
+        return record_of(self.problem, self.solver, self.settings.seed)
 
     def config(self) -> dict[str, Any]:
         """The resolved configuration, as ``config.json`` holds it."""

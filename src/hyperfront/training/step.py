@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -28,17 +29,21 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from hyperfront.errors import HyperfrontError, LossError, ProblemError, TargetError
+from hyperfront.errors import HyperfrontError, LossError, TargetError
 from hyperfront.kernels import on_gpu
 from hyperfront.kernels.factors import Factors
 from hyperfront.model import ParetoModel
+from hyperfront.model.expected import expect_model
 from hyperfront.model.hypernets import inner_products
-from hyperfront.model.substitution import Network, called
+from hyperfront.model.substitution import Network
 from hyperfront.problem import Problem, scalar
+from hyperfront.problem.units import Units
 from hyperfront.solvers import Solver, Stateful, Status
-from hyperfront.storage import batches, nests
+from hyperfront.solvers.base import per_objective
+from hyperfront.storage import nests
 from hyperfront.storage.batches import Batch
 from hyperfront.training import ranks
+from hyperfront.training.ideals import Ideals
 from hyperfront.training.precision import cast, widened
 
 FLOOR = 1e-8
@@ -64,11 +69,16 @@ def backward(
     losses: Callable[[Network], Tensor | Sequence[Tensor]],
     *,
     solver: Solver,
+    scale: float | Tensor = 1.0,
 ) -> StepResult:
     """Put the gradient of one step into ``.grad`` of the model's parameters: ``loss.backward()`` for your own loop.
 
     ``losses(network)`` returns the ``m`` losses of one network, which is called like your module. A loss that the
     solver cannot use is an error; ``status`` in the result says where it fell back.
+
+    ``scale`` multiplies the gradient. With ``scale=1 / k``, calls on ``k`` micro-batches of equal size, at the same
+    rays, add up to one call on the whole batch, for a solver whose weights follow from the ray alone
+    (:attr:`~hyperfront.solvers.Solver.fixed_weights`, such as ``LS``). It is an error for others.
 
     In a job of several processes (``torch.distributed``), each with rows of its own, losses and gradients are averaged
     over the ranks before the solver sees them, so that all ranks make the same update; ``model`` may be wrapped in
@@ -84,9 +94,12 @@ def backward(
     """
 
     model = model.module if isinstance(model, DistributedDataParallel) else model
+    model = expect_model(model, "backward")
     rays, kind = model.check(rays), model.device.type  # not aligned: the solver sees the losses of this batch
-    own: Any = _OwnLosses(model, losses)
-    step = Step(model, own, check_solver(solver))
+    own: Any = OwnLosses(model, losses)
+    check_scale(check_solver(solver), scale)
+    step = Step(model, own, solver)
+    step.scale = scale
     step.ranks = ranks.world_size()
     if step.ranks > 1:
         ranks.check_same(rays)
@@ -102,12 +115,16 @@ def backward(
 
 
 @dataclass(frozen=True)
-class _OwnLosses:
+class OwnLosses:
     """A user's function of the network, with all that a step asks of a problem."""
 
     model: ParetoModel
     losses: Callable[[Network], Tensor | Sequence[Tensor]]
     has_data = False
+
+    @property
+    def units(self) -> Units:
+        return Units.of(self.model.objectives, None, None, ())
 
     def each_loss(self, network: Network, batch: Batch) -> tuple[Tensor, ...]:
         found, names = list(self.losses(network)), self.model.objectives
@@ -145,9 +162,12 @@ class Step:
 
     def __init__(self, model: ParetoModel, problem: Problem, solver: Solver, *, share_batch: bool = False):
         self.model, self.problem, self.solver = model, problem, solver
+        self.ideals = Ideals(model.objectives, problem.units, solver, model.device)
         self.split = problem.has_data and not share_batch
         self.dtype: torch.dtype | None = None
         """What the target and its losses are computed in, if not in the precision of the weights."""
+        self.scale: float | Tensor = 1.0
+        """What the gradient is multiplied by, for a solver with fixed weights."""
         self.ranks = 1
         """Processes that take this step together, each with rows of its own."""
         self.compiled: Callable[..., Sequence[Tensor]] | None = None
@@ -159,7 +179,7 @@ class Step:
         """The gradient of one step; of layers in ``factors``, if an optimizer has them, as factors."""
         model, solver, shared = self.model, self.solver, self.shared()
         split = self.split and len(rays) > 1  # one ray sees it all
-        parts = batches.split(batch, len(rays)) if split else batch
+        parts = self.problem.divided(batch, len(rays)) if split else batch
         theta = model.hypernet.factored(rays, factors)
         with cast(theta.device, self.dtype):
             together = self.compiled is not None or (len(rays) > 1 and model.target.together(theta))
@@ -189,7 +209,7 @@ class Step:
             parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
         result = StepResult(*map(_joined, zip(*results)))
         if solver.positive:
-            self._average(result.losses)
+            self._average(result.losses.clamp_min(0) if self.ideals.matter else result.losses)
         return result
 
     def shared(self) -> list[nn.Parameter]:
@@ -243,8 +263,10 @@ class Step:
             ranks.average([values, *(row for member in group if member.passes for row in member.passes[0])])
         if solver.needs_gram:
             gram = _joined([_gram(model, solver, member.rays, member.passes[0]) for member in group])
-        weights, status = _solve(solver, values, rays, gram, self.mean)
-        each = (weights if R == 1 else weights / R).split([len(member.rays) for member in group])
+        weights, status = _solve(self.ideals.around, values, rays, gram, self.mean)
+        each = weights if R == 1 else weights / R
+        each = each * self.scale if isinstance(self.scale, Tensor) or self.scale != 1 else each
+        each = each.split([len(member.rays) for member in group])
         gradients = []
         for member, loss, own in zip(group, losses, each):
             with member.kept():
@@ -361,71 +383,37 @@ def check_solver(solver: Solver) -> Solver:
     raise HyperfrontError("this is no solver", got=repr(solver), expected="an instance, such as hyperfront.EPO()")
 
 
-def check(step: Step, rays: Tensor, batch: Batch) -> None:
-    """Before the first step: every objective must be a number and must depend on the generated weights."""
-    model, problem = step.model.train(), step.problem
-    batch = batches.split(batch, len(rays)) if step.split else batch
-    leaf = model.hypernet(rays).detach().requires_grad_()
-    try:
-        losses = torch.stack(model.target.map(problem.each_loss, leaf, rays, batch, split=step.split), dim=1)
-    except ValueError as error:
-        if "more than 1 value per channel" not in str(error):  # PyTorch's words for it
-            raise
-        raise ProblemError(
-            "BatchNorm cannot normalize a single row",
-            got=f"a batch for {len(rays)} ray(s)",
-            fix="a larger batch_size, fewer rays_per_step, or share_batch=True",
-        ) from None
-    check_losses(losses.detach(), problem.objectives, step.solver, where="at the first step")
-    for name, blind in _blind(problem, model, leaf, rays, batch, step.split).items():
-        if blind:
-            raise LossError(
-                f"the objective {name!r} does not depend on the generated weights",
-                got="no gradient with respect to theta",
-                expected="a loss computed from the network's output",
-                fix="check that it is not detached, not constant, and not a function of frozen tensors alone",
-            )
-
-
-def _blind(
-    problem: Problem, model: ParetoModel, leaf: Tensor, rays: Tensor, batch: Batch, split: bool
-) -> dict[str, bool]:
-    """Which objectives ignore ``theta``. A gradient of zero does not count: a gap between groups has it at times."""
-    if problem.function is not None:  # all objectives at once: look whether they move
-        before, after = (
-            model.target.map(problem.losses, theta.detach(), rays, batch, split=split)
-            for theta in (leaf, leaf + 0.1 * torch.linspace(-1, 1, leaf.shape[1], device=leaf.device).cos())
+def check_scale(solver: Solver, scale: float | Tensor) -> None:
+    """An error for a scale that is no positive number, or that the solver cannot have."""
+    tensor = isinstance(scale, Tensor)  # its value is not looked at: that would stop a GPU
+    if not (scale.numel() == 1 if tensor else 0 < scale < math.inf):
+        raise HyperfrontError("the scale is no positive number", got=scale, expected="for example 1 / micro_batches")
+    if (tensor or scale != 1) and not solver.fixed_weights:
+        raise HyperfrontError(
+            f"gradients of {type(solver).__name__} at micro-batches do not add up to the one at the whole batch",
+            got=f"scale = {scale}, and weights that depend on the losses or gradients of the batch",
+            expected="scale = 1, or a solver whose weights follow from the ray alone, such as LS()",
+            fix="one call for the whole batch, whose losses recompute each micro-batch in the backward pass "
+            "(torch.utils.checkpoint; docs/loops.md shows it)",
         )
-        return dict(zip(problem.objectives, (before == after).all(0).tolist()))
-    part = nests.map_tensors(lambda t: t[0], batch) if split else batch
-    blind = {}
-    with explained(), model.target.network(leaf[0]).kept() as network:
-        output = called(network, problem.inputs(part))
-        for name, score in problem.scores.items():
-            scalar(name, score(output, part))  # better an error now than after the first epoch
-        for name, measure in problem.measures.items():
-            value = measure(output, part)
-            found = [None]
-            if value.requires_grad:
-                found = torch.autograd.grad(value, leaf, retain_graph=True, allow_unused=True)
-            blind[name] = found[0] is None
-    return blind
 
 
 def check_losses(losses: Tensor, objectives: tuple[str, ...], solver: Solver, *, where: str) -> None:
     """An error that names the objective, if a loss is one that the solver cannot work with."""
     faults = {"NaN": losses.isnan(), "infinite": losses.isinf()}
-    if solver.positive:
-        faults["negative"] = losses < 0
+    least = None if solver.least is None else per_objective("ideal", solver.least, losses)
+    if least is not None:
+        faults["negative" if not least.any() else "below its ideal"] = losses < least
     for fault, mask in faults.items():
         if mask.any():
             row, column = (int(i) for i in mask.nonzero()[0])
-            negative = fault == "negative"
+            name, bound = objectives[column], "" if least is None else f"{least[column].item():g}"
+            low = fault not in ("NaN", "infinite")
             raise LossError(
-                f"the objective {objectives[column]!r} is {fault} {where}",
+                f"the objective {name!r} is {fault} {where}",
                 got=f"{losses[row, column].item():g}",
-                expected=f"a finite number{' >= 0, as ' + type(solver).__name__ + ' needs' if solver.positive else ''}",
-                fix=f"shift it: supervised(..., ideal={{{objectives[column]!r}: its smallest possible value}})"
-                if negative
+                expected=f"a finite number{f' >= {bound}, as {type(solver).__name__} needs' if bound else ''}",
+                fix=f"shift it: supervised(..., ideal={{{name!r}: its smallest possible value}})"
+                if low
                 else "lower the learning rate, check the data for NaN, or clip inside the loss",
             )

@@ -55,7 +55,7 @@ _SOLVER = (
 )
 _SOLVER_ARGUMENTS = (
     "Arguments of the solver, such as temperature=0.02 (stch), penalty=5 (pbi), weight=5 (cosmos, the default), "
-    "cosine=5 (hvmax) or tolerance=1e-4 (epo)."
+    "cosine=5 (hvmax) or descent=0.2 (epo)."
 )
 Real = Annotated[float | None, tyro.conf.arg(metavar="X", help_behavior_hint="(from the preset)")]
 

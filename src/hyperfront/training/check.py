@@ -1,0 +1,241 @@
+"""``check``: is a wrapped module driven as it should be? A step is compared with plain autograd on a plain copy.
+
+The copy is what ``model.at(ray)`` returns: the module with the generated weights as its own parameters. With these
+
+- its predictions must be those of the model at that ray;
+- it must compute with no parameter that it does not register, since nobody would generate or train that one;
+- the gradient of its losses must be the one that a step finds, which also tells whether a backward pass that runs parts
+  of the module again (activation checkpointing) sees the generated weights or others.
+
+Weights are moved from where they start, since there all these may look alike by chance.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from hyperfront.errors import LossError, TargetError
+from hyperfront.model import ParetoModel
+from hyperfront.model.hypernets import OwnHypernet
+from hyperfront.model.substitution import called
+from hyperfront.model.target import Target
+from hyperfront.solvers import Solver, Status
+from hyperfront.solvers.base import named_where_finite, rescale
+from hyperfront.storage import nests
+from hyperfront.storage.batches import Batch, to_device
+from hyperfront.training.plain import Plain
+from hyperfront.training.step import OwnLosses, Step
+from hyperfront.training.untouched import random_state, untouched
+
+Losses = Callable[[Any], Tensor | Sequence[Tensor]]
+TOLERANCES = {torch.float64: 1e-6, torch.float32: 1e-2}
+"""Relative errors that may be rounding; in other precisions, a tenth."""
+NEGLIGIBLE = 1e-3
+"""Gradients of tensors are compared relative to their norms, or to this share of the whole gradient's."""
+
+
+class Checked(NamedTuple):
+    """What :func:`check` found, beside that nothing is wrong."""
+
+    error: float
+    """The largest difference between the gradients, relative to their norm."""
+    idle: tuple[str, ...]
+    """Generated tensors that none of the losses depends on, such as a head that they ignore."""
+
+
+class Gradient(NamedTuple):
+    """Losses ``[m]`` and weights ``[m]`` at one ray, and the gradient of the weighted loss by theta ``[n]``."""
+
+    losses: Tensor
+    weights: Tensor
+    by_theta: Tensor
+
+
+def check(model: ParetoModel, batch: Batch, losses: Losses, *, rays: Tensor | Sequence | None = None) -> Checked:
+    """Compare one step of ``model`` with plain autograd on a plain copy of its module; an error says where they differ.
+
+    ``batch`` is what the module takes, and ``losses(network)`` returns the ``m`` losses of one network, as for
+    :func:`hyperfront.backward`. Two rays are tried, or one, or those that are given. It takes about as long as two
+    steps, and leaves the model, its gradients and random numbers as they were. :func:`hyperfront.fit` does it before
+    its first step.
+
+    >>> import hyperfront as hf
+    >>> x = torch.randn(8, 4)
+    >>> model = hf.wrap(nn.Linear(4, 2), ["left", "right"])
+    >>> checked = hf.check(model, x, lambda net: (net(x)[:, 0].square().mean(), (net(x)[:, 1] - 1).square().mean()))
+    >>> checked.idle
+    ()
+    """
+    chosen = model.check(_two_rays(model.m) if rays is None else rays)[:2]
+    with torch.no_grad(), torch.autocast(model.device.type, enabled=False):
+        theta = model.hypernet(chosen)
+    batch = to_device(batch, model.device)
+    with untouched(model) as restore:
+        try:
+            return _Comparison(model, batch, losses, chosen, restore).run(_moved(theta, model.target))
+        except TargetError:
+            raise
+        except Exception:  # the moved weights may be none that the module can work with
+            restore()
+            return _Comparison(model, batch, losses, chosen, restore).run(theta)
+
+
+class _Comparison:
+    """A step of a model, and the same by a plain copy of its module."""
+
+    def __init__(self, model: ParetoModel, batch: Batch, losses: Losses, rays: Tensor, restore: Callable[[], bool]):
+        self.model, self.target, self.batch, self.losses = model, model.target, batch, losses
+        self.rays, self.restore = rays, restore
+
+    def run(self, theta: Tensor) -> Checked:
+        """Compare at the first ray alone, and at all rays together where that is no other computation by design."""
+        found = self._step(theta[:1], self.rays[:1])[0]
+        changed = self.restore()
+        plain, moved = self._plain(theta[0], self.rays[0], found.weights)
+        errors = [self._judge(found, plain, self.rays[0], theta[0])]
+        if len(theta) > 1 and not changed and not moved:  # else rays see other random numbers or buffers
+            first, second = self._step(theta, self.rays)
+            self.restore()
+            other, _ = self._plain(theta[1], self.rays[1], second.weights)
+            errors.append(self._judge(first, plain, self.rays[0], theta[0]))
+            errors.append(self._judge(second, other, self.rays[1], theta[1]))
+        self._refuse_other_predictions(theta)
+        named = zip(self.target.assembly.parts, plain.by_theta.split(self.target.sizes))
+        return Checked(max(errors), tuple(part.name for part, gradient in named if not gradient.any()))
+
+    def _step(self, theta: Tensor, rays: Tensor) -> list[Gradient]:
+        """What a step finds at each ray."""
+        model = copy.copy(self.model)
+        given = _Given(theta)
+        model._modules = {**self.model._modules, "hypernet": OwnHypernet(given, model.m, theta.shape[1])}
+        model.record = {}
+        model.train()
+        own: Any = OwnLosses(model, self.losses)
+        step, kind = Step(model, own, _Balanced()), model.device.type
+        if torch.is_autocast_enabled(kind):
+            step.dtype = torch.get_autocast_dtype(kind)
+        with torch.autocast(kind, enabled=False):
+            result = step(rays, ())
+        if (result.status == Status.INVALID).any():
+            raise LossError("the losses, or their gradients, are not finite", got=result.losses.tolist())
+        assert given.theta.grad is not None
+        return [Gradient(*each) for each in zip(result.losses, result.weights, len(rays) * given.theta.grad)]
+
+    def _plain(self, theta: Tensor, ray: Tensor, weights: Tensor) -> tuple[Gradient, bool]:
+        """The same by plain autograd on a plain copy, and whether it drew random numbers."""
+        module = self.target.plain(theta, ray)
+        self.restore()
+        own = dict(module.named_parameters())
+        places = [own[name].requires_grad_() for name in self.target.assembly.names]
+        network, before = Plain(module.train()), random_state(self.model.device)
+        each = torch.stack([loss.reshape(()) for loss in self.losses(network)])
+        moved = any(not torch.equal(*pair) for pair in zip(before, random_state(self.model.device)))
+        network.refuse_unregistered(self.batch)
+        leaf = theta.clone().requires_grad_()
+        made = self.target.unpack(leaf)
+        values = [made[name] for name in self.target.assembly.names]
+        found = torch.autograd.grad(each, places, weights.to(each), materialize_grads=True)
+        gradients = [gradient.to_dense() if gradient.is_sparse else gradient for gradient in found]
+        (by_theta,) = torch.autograd.grad(values, leaf, gradients, materialize_grads=True)
+        return Gradient(each.detach(), weights, by_theta), moved
+
+    def _refuse_other_predictions(self, theta: Tensor) -> None:
+        """An error, unless the module of ``model.at(ray)`` predicts like the model at that ray."""
+        self.model.eval()
+        for ray, row in zip(self.rays, theta):
+            self.restore()
+            statistics = self.target.statistics_for(ray[None], row[None])[0]
+            expected = nests.tensors(called(self.target.network(row, statistics), self.batch))
+            self.restore()
+            found = nests.tensors(called(Plain(self.target.plain(row, ray)), self.batch))
+            error = max((_difference(*pair) for pair in zip(found, expected)), default=0.0)
+            if error > _tolerance(row):
+                raise TargetError(
+                    "model.at(ray) does not predict what the model predicts at that ray",
+                    got=f"a relative difference of {error:.2g}",
+                    expected="the same outputs from a copy that has the generated weights as its own parameters",
+                    fix="reach every parameter as an attribute of its layer (self.layer.weight) when the module is "
+                    "called: a list, dict or function made in the constructor keeps the tensors of before",
+                )
+
+    def _judge(self, found: Gradient, plain: Gradient, ray: Tensor, theta: Tensor) -> float:
+        """The relative difference of the gradients, or an error that names the tensor."""
+        tolerance = _tolerance(theta)
+        whole = plain.by_theta.norm()
+        parts = list(zip(self.target.assembly.parts, *(g.by_theta.split(self.target.sizes) for g in (found, plain))))
+        errors = [float((a - b).norm() / b.norm().clamp_min(NEGLIGIBLE * whole).clamp_min(1e-30)) for _, a, b in parts]
+        worst = max(range(len(errors)), key=errors.__getitem__)
+        unused = [part.name for part, a, b in parts if not a.any() and b.norm() > NEGLIGIBLE * whole]
+        if errors[worst] <= tolerance or not plain.by_theta.isfinite().all():
+            return errors[worst]
+        self.restore()
+        again, _ = self._plain(theta, ray, plain.weights)
+        if _difference(again.by_theta, plain.by_theta) > tolerance:  # no two calls of the module agree
+            return errors[worst]
+        if unused:
+            raise TargetError(
+                "the module does not compute with generated weights",
+                got=f"no gradient for {', '.join(unused)}, on which the losses of a plain copy depend",
+                expected="every parameter reached as an attribute of its layer (self.layer.weight)",
+                fix="do not keep parameters in lists, dicts or functions made in the constructor; or leave these out "
+                "with generate=",
+            )
+        raise TargetError(
+            "the gradient of a step is not that of a plain copy of the module with the same weights",
+            got=f"a relative error of {errors[worst]:.2g} in {parts[worst][0].name}"
+            + ("" if _difference(found.losses, plain.losses) <= tolerance else ", and other losses"),
+            expected=f"at most {tolerance:g}",
+            fix="if the module runs parts of itself again in the backward pass (activation checkpointing, an "
+            "autograd.Function of your own), switch that off",
+        )
+
+
+def _two_rays(m: int) -> Tensor:
+    """All objectives alike, and each more than the one before."""
+    shares = torch.stack([torch.ones(m), torch.arange(1.0, m + 1)])
+    return shares / shares.sum(-1, keepdim=True)
+
+
+class _Given(nn.Module):
+    """A hypernetwork whose output is what it was given."""
+
+    def __init__(self, theta: Tensor):
+        super().__init__()
+        self.theta = nn.Parameter(theta.detach().clone())
+
+    def forward(self, rays: Tensor) -> Tensor:
+        return self.theta
+
+
+class _Balanced(Solver):
+    """Weights with which every objective counts, be it large or small."""
+
+    joint = False
+
+    def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        size = losses.abs()
+        weights = 1 / (size + NEGLIGIBLE * size.mean(-1, keepdim=True))
+        return rescale(weights, torch.ones_like(losses) / losses.shape[-1]), named_where_finite(losses)
+
+
+def _moved(theta: Tensor, target: Target) -> Tensor:
+    """Weights near ``theta [R, n]``, other ones at each ray: numbers keep their sign and size, and zeros move too."""
+    count = torch.arange(theta.numel(), device=theta.device, dtype=torch.float64).view_as(theta)
+    first, second = (12.9898 * count).sin().to(theta), (78.233 * count).sin().to(theta)
+    return theta * (1 + 0.1 * first) + 0.01 * second * theta.abs().mean()
+
+
+def _difference(found: Tensor, expected: Tensor) -> float:
+    """The norm of the difference, relative to that of what is expected."""
+    found, expected = found.detach().double(), expected.detach().double()
+    return float((found - expected).norm() / expected.norm().clamp_min(1e-30)) if found.numel() else 0.0
+
+
+def _tolerance(tensor: Tensor) -> float:
+    lowered = torch.is_autocast_enabled(tensor.device.type)
+    return 0.1 if lowered else TOLERANCES.get(tensor.dtype, 0.1)

@@ -1,0 +1,56 @@
+"""A plain module in the place of a network: what it returns, and which parameters that depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from torch import Tensor, nn
+
+from hyperfront.errors import TargetError
+from hyperfront.storage import nests
+from hyperfront.storage.batches import Batch
+
+
+class Plain:
+    """A plain module, called as :class:`hyperfront.model.substitution.Network` is; it remembers what it returned."""
+
+    def __init__(self, module: nn.Module):
+        self.module = module
+        self.outputs: list[Any] = []
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        output = self.module(*args, **kwargs)
+        self.outputs.append(output)
+        return output
+
+    def refuse_unregistered(self, batch: Batch) -> None:
+        """An error if outputs depend on a parameter that the module does not list and that is not behind the batch."""
+        own = dict(self.module.named_parameters())
+        known = {id(leaf) for leaf in [*own.values(), *_leaves(nests.tensors(batch))]}
+        found = _leaves(nests.tensors(self.outputs))
+        strange = next((leaf for leaf in found if isinstance(leaf, nn.Parameter) and id(leaf) not in known), None)
+        if strange is None:
+            return
+        alike = [name for name, parameter in own.items() if parameter.shape == strange.shape]
+        raise TargetError(
+            "the module computes with a parameter that it does not register",
+            got=f"one of shape {list(strange.shape)}" + (f", as {' and '.join(alike[:3])}" if alike else ""),
+            expected="parameters that are attributes of the module or of its layers",
+            fix="put layers into nn.ModuleList and parameters into nn.ParameterList, and keep neither in functions "
+            "that the constructor makes",
+        )
+
+
+def _leaves(tensors: Sequence[Tensor]) -> Iterator[Tensor]:
+    """The tensors at the ends of the graphs behind ``tensors``."""
+    yield from (tensor for tensor in tensors if tensor.requires_grad and tensor.grad_fn is None)
+    nodes: list[Any] = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
+    seen = set(nodes)
+    while nodes:
+        node = nodes.pop()
+        if (variable := getattr(node, "variable", None)) is not None:
+            yield variable
+        fresh = [after for after, _ in node.next_functions if after is not None and after not in seen]
+        seen.update(fresh)
+        nodes += fresh

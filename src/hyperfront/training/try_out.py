@@ -1,0 +1,76 @@
+"""The first step of a run, tried out before anything is written or changed."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from hyperfront.errors import LossError, ProblemError
+from hyperfront.model import ParetoModel
+from hyperfront.model.substitution import called
+from hyperfront.problem import Problem, scalar
+from hyperfront.storage import nests
+from hyperfront.storage.batches import Batch
+from hyperfront.training.check import check
+from hyperfront.training.first_batch import named_failures
+from hyperfront.training.scales import warn_of_scales
+from hyperfront.training.step import Step, check_losses, explained
+
+
+def try_out(step: Step, rays: Tensor, batch: Batch) -> None:
+    """An error unless every objective is a number that depends on the generated weights, and :func:`check` agrees."""
+    model, problem = step.model.train(), step.problem
+    split = step.split and len(rays) > 1
+    batch = problem.divided(batch, len(rays)) if split else batch
+    part = nests.map_tensors(lambda t: t[0], batch) if split else batch
+    leaf = model.hypernet(rays).detach().requires_grad_()
+    try:
+        with named_failures(problem, model.target.network(leaf[0]), part):
+            losses = torch.stack(model.target.map(problem.each_loss, leaf, rays, batch, split=split), dim=1)
+    except ValueError as error:
+        if "more than 1 value per channel" not in str(error):  # PyTorch's words for it
+            raise
+        raise ProblemError(
+            "BatchNorm cannot normalize a single row",
+            got=f"a batch for {len(rays)} ray(s)",
+            fix="a larger batch_size, fewer rays_per_step, or share_batch=True",
+        ) from None
+    seen = step.ideals.without_rounding(losses.detach())
+    check_losses(seen, problem.objectives, step.solver, where="at the first step")
+    warn_of_scales(seen, problem.objectives, step.solver)
+    with named_failures(problem, model.target.network(leaf[0]), part):
+        ignorant = _blind(problem, model, leaf, rays, batch, split)
+    for name, blind in ignorant.items():
+        if blind:
+            raise LossError(
+                f"the objective {name!r} does not depend on the generated weights",
+                got="no gradient with respect to theta",
+                expected="a loss computed from the network's output",
+                fix="check that it is not detached, not constant, and not a function of frozen tensors alone",
+            )
+    check(model, problem.inputs(part), lambda network: problem.each_loss(network, part), rays=rays[:2])
+
+
+def _blind(
+    problem: Problem, model: ParetoModel, leaf: Tensor, rays: Tensor, batch: Batch, split: bool
+) -> dict[str, bool]:
+    """Which objectives ignore ``theta``. A gradient of zero does not count: a gap between groups has it at times."""
+    if problem.function is not None:  # all objectives at once: look whether they move
+        before, after = (
+            model.target.map(problem.losses, theta.detach(), rays, batch, split=split)
+            for theta in (leaf, leaf + 0.1 * torch.linspace(-1, 1, leaf.shape[1], device=leaf.device).cos())
+        )
+        return dict(zip(problem.objectives, (before == after).all(0).tolist()))
+    part = nests.map_tensors(lambda t: t[0], batch) if split else batch
+    blind = {}
+    with explained(), model.target.network(leaf[0]).kept() as network:
+        output = called(network, problem.inputs(part))
+        for name, score in problem.scores.items():
+            scalar(name, score(output, part))  # better an error now than after the first epoch
+        for name, measure in problem.measures.items():
+            value = measure(output, part)
+            found = [None]
+            if value.requires_grad:
+                found = torch.autograd.grad(value, leaf, retain_graph=True, allow_unused=True)
+            blind[name] = found[0] is None
+    return blind
