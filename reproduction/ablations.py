@@ -64,24 +64,22 @@ NOTE = (
 def effects(store: Store) -> ItemResult:
     """Methods with the paper's choice and with ours, everything else the same (but for the presets of SARCOS)."""
     rows = [row for ablation in ABLATIONS for row in _rows(store, ablation)]
-    if images := store.results(IMAGES, ["phn-epo"]):
-        rows += [*_bases(images), *_few_rays(store, images)]
+    images = store.results(IMAGES, ["phn-epo"])
+    rows += [*_bases(images), *_few_rays(store, images)]
     table = Table("What deviations do to the numbers (of PHN-EPO, or of the method named)", COLUMNS, rows)
-    return ItemResult([table], notes=[NOTE], numbers={"effects": _in_words(rows)})
+    return ItemResult([table], notes=[NOTE])
 
 
 def _rows(store: Store, ablation: Ablation) -> Iterator[Row]:
     for method in ablation.methods or ("phn-epo",):
         for name, study in ablation.choices.items():
             choice = f"{NAME_OF[method]}, {name}" if ablation.methods else name
-            if results := store.results(study, [method]):
-                about, rays = (ablation.deviation, ablation.problem), str(len(results[0].rays) or "-")
-                yield *about, choice, rays, str(len(results)), *quality(fronts_of(results))
-                wholes = [population(store, study, method, r.seed) for r in results if method in EVOLUTIONARY]
-                volumes = [kept_points(results[0].reference, whole)[0] for whole in wholes if whole]
-                if volumes:
-                    choice = f"{choice}, all that validation keeps"
-                    yield *about, choice, "-", str(len(volumes)), spread(volumes), "-"
+            results, about = store.results(study, [method]), (ablation.deviation, ablation.problem)
+            count = str(len(results))
+            yield *about, choice, str(len(results[0].rays) or "-"), count, *quality(fronts_of(results))
+            if method in EVOLUTIONARY:
+                volumes = [kept_points(r.reference, population(store, study, method, r.seed))[0] for r in results]
+                yield *about, f"{choice}, all that validation keeps", "-", count, spread(volumes), "-"
 
 
 def _bases(results: Sequence[Result]) -> Iterator[Row]:
@@ -96,26 +94,4 @@ def _few_rays(store: Store, results: Sequence[Result]) -> Iterator[Row]:
     """The same hypernetworks at all their rays, and at those of the baselines."""
     few = store.study(f"{MNIST[0]}-5").rays
     for rays, fronts in ((len(results[0].rays), fronts_of(results)), (few, same_rays(store, IMAGES, results, few))):
-        if fronts:
-            yield "rays", MNIST[0], f"{rays} rays", str(rays), str(len(fronts)), *quality(fronts)
-
-
-def _in_words(rows: Sequence[Row]) -> dict[str, str]:
-    """The effect of each deviation, a line for each choice: the means of hypervolume and uniformity.
-
-    >>> about = "relu", "mnist"
-    >>> rows = [(*about, "with", "25", "3", "2.8 +- 0.1", "0.9"), (*about, "without", "25", "3", "-", "0.8")]
-    >>> print(_in_words(rows)["relu"])
-    mnist
-    with: 2.8 / 0.9
-    without: - / 0.8
-    """
-    effects: dict[str, dict[str, list[str]]] = {}
-    for name, problem, choice, _, _, *cells in rows:
-        means = " / ".join(cell.split(" +- ")[0] for cell in cells)
-        effects.setdefault(name, {}).setdefault(problem, []).append(f"{choice}: {means}")
-    lines = {
-        name: "\n".join("\n".join([p, *choices]) for p, choices in problems.items() if len(choices) > 1)
-        for name, problems in effects.items()
-    }
-    return {name: line for name, line in lines.items() if line}  # an effect needs two numbers
+        yield "rays", MNIST[0], f"{rays} rays", str(rays), str(len(fronts)), *quality(fronts)

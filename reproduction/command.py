@@ -13,14 +13,14 @@ from tyro.extras import SubcommandApp
 from hyperfront.apps.cli import guarded
 from hyperfront.apps.cli.arguments import DataFolder, Device, Tf32, choose_device, set_tf32
 from hyperfront.apps.cli.output import console, show_table
-from hyperfront.errors import HyperfrontError
+from hyperfront.errors import HyperfrontError, unknown_name
 from hyperfront.problem.registry import build
 from hyperfront.storage import files
 from reproduction.item_result import ItemResult
-from reproduction.items import ITEMS, key
+from reproduction.items import ITEMS
 from reproduction.report import report as report_page
 from reproduction.reproduce import reproduce
-from reproduction.store import PRESETS, Store
+from reproduction.store import Store
 
 RESULTS = Path(__file__).parent / "results"
 """The folder of the results in the repository."""
@@ -50,7 +50,7 @@ def make(
     Args:
         items: figure-1 to figure-12, table-1 to table-6, appendix-b2, deviations; or all.
         preset: smoke (seconds, shows that the item runs; its numbers mean nothing) or full (as the paper; for a GPU).
-        seeds: Train seeds 0 to N - 1 of every study; an item shows all seeds that exist.
+        seeds: Seeds 0 to N - 1 of every study, instead of as many as the preset has.
         out: Folder for results, which are small.
         runs: Folder for training runs, which are large and only needed to continue after an interruption.
     """
@@ -58,14 +58,16 @@ def make(
         raise HyperfrontError("no item was named", expected="one or several", fix="python -m reproduction list")
     if seeds is not None and seeds < 1:
         raise HyperfrontError("no seeds", got=seeds, expected="one at least")
-    names = [*ITEMS] if "all" in items else [key(name) for name in items]
+    names = [*ITEMS] if "all" in items else items
+    if unknown := [name for name in names if name not in ITEMS]:
+        raise unknown_name("item of the paper", unknown[0], ITEMS)
     choose_device(device, build("fonseca"))
     for folder in (out, runs):  # raised now, not after the first training
         files.refuse_unwritable(folder / preset / "data.json", again=True)
     set_tf32(tf32)
     torch.set_num_threads(1)
     options = {"seeds": seeds, "device": device, "data_dir": data_dir, "runs": runs}
-    store = Store(out, preset, progress=True, notify=_tell, **options)
+    store = Store(out, preset, progress=True, notify=lambda part: console.print(f"  {part}", style="dim"), **options)
     failed = []
     for number, name in enumerate(names, start=1):
         console.print(f"[bold]{number}/{len(names)}  {name}[/bold]  {ITEMS[name].what}")
@@ -79,38 +81,33 @@ def make(
             failed.append(name)  # other items may not need the missing data
             console.print(f"{error}\n", style="red", soft_wrap=True, markup=False)
             continue
-        _show(found, folder, smoke=preset == "smoke" and ITEMS[name].trains)
+        _show(found, folder)
     if failed:
         raise HyperfrontError("some items failed", got=", ".join(failed), fix="see above, then use the same command")
 
 
-def _tell(part: str, finished: bool) -> None:
-    if not finished:
-        console.print(f"  {part}", style="dim")
-
-
-def _show(found: ItemResult, folder: Path, *, smoke: bool) -> None:
-    if smoke:
-        console.print("this is a smoke test: its numbers mean nothing (use --preset full)", style="yellow")
+def _show(found: ItemResult, folder: Path) -> None:
     for table in found.tables:
         console.print(f"[italic]{table.title}[/italic]")
         show_table(table.columns, table.rows, left=1)
         console.print()
-    for claim in () if smoke else found.claims:
+    for note in found.notes:
+        console.print(f"  {note}", soft_wrap=True, markup=False)
+    for claim in found.claims:
         console.print(f"  {claim.verdict:5}  {claim.text}: {claim.numbers}", soft_wrap=True, markup=False)
     console.print(f"  {folder}\n", style="dim")
 
 
 def list_items(*, out: Folder = RESULTS) -> None:
-    """List the items of the paper, and how many of their parts are missing.
+    """List the items of the paper, and which of them were made.
 
     Args:
         out: Folder with the results.
     """
-    store = Store(out, "full", train=False)
-    rows = [(name, item.what, str(len(item.make(store).missing))) for name, item in ITEMS.items()]
-    show_table(("item", "what it shows", "missing parts"), rows, left=2)
-    console.print("\n`python -m reproduction make ITEM --preset full` trains the missing parts", style="dim")
+    made = {name: "yes" if (out / "full" / name / "data.json").exists() else "no" for name in ITEMS}
+    rows = [(name, item.what, made[name]) for name, item in ITEMS.items()]
+    show_table(("item", "what it shows", "made"), rows, left=2)
+    console.print("\n`python -m reproduction make ITEM --preset full` makes an item", style="dim")
 
 
 def report(
@@ -120,17 +117,16 @@ def report(
 ) -> None:
     """Build one page from a folder of results: every table and figure of the paper, ours beside the paper's.
 
-    The page is one file that needs no script and no network. It has everything that exists, also while
-    `python -m reproduction make` runs, and lists the parts that are missing.
+    The page is one file that needs no script and no network. It has the items that `python -m reproduction make`
+    made with the preset full, and the command of each other item.
 
     Args:
         folder: Folder to which `python -m reproduction make` and `hyperfront train --result` write.
         out: The page to write.
     """
-    if not any((folder / preset).is_dir() for preset in PRESETS):
-        raise HyperfrontError(
-            "the folder holds no results", got=folder, fix="python -m reproduction make ITEM --out FOLDER"
-        )
+    if not (folder / "full").is_dir():
+        fix = "python -m reproduction make ITEM --preset full --out FOLDER"
+        raise HyperfrontError("the folder holds no results", got=folder, fix=fix)
     files.write_bytes(out, report_page(folder).encode())
     console.print(f"wrote {out} ({out.stat().st_size / 2**20:.1f} MiB): it needs no server and no network")
 

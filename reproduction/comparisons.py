@@ -10,13 +10,14 @@ from hyperfront.comparison.methods import EVOLUTIONARY
 from hyperfront.comparison.result import different
 from hyperfront.comparison.table import spread
 from reproduction.drawing import NAME_OF
-from reproduction.item_result import Claim, ItemResult, Table, above, fronts_of, quality, shown
+from reproduction.item_result import Claim, ItemResult, Table, above, by_method, fronts_of, quality, shown
 from reproduction.measurements import kept_points, population, same_rays
-from reproduction.numbers import MINUTES, TABLE_6, Number, Numbers
+from reproduction.paper import MINUTES, TABLES, Number, Numbers
 from reproduction.store import Store
 from reproduction.studies import MNIST, PHN, SEPARATE
 from reproduction.tables import Comparison, Measured, better_rates, measured
 
+Row = tuple[str, ...]
 COLUMNS = (
     "method", "seeds", "rays", "points", "HV", "paper", "uniformity", "paper", "seconds", "one by one", "paper, min",
     "parameters",
@@ -40,7 +41,9 @@ def compared(store: Store, comparisons: Sequence[Comparison], paper: Numbers) ->
         rows = []
         for name, method in methods.items():
             rows += _rows(each, method, paper[each.problem].get(name) if each.as_paper else None)
-            rows += [_tuned_row(tuned[name])] if name in tuned else []
+            if name in tuned:
+                other = tuned[name]
+                rows.append(_row(other.name, other.fronts, _rays(other), None, ("-", "-", "-", _parameters(other))))
         item.tables.append(Table(each.title, COLUMNS, rows))
         chosen = [method for name, method in methods.items() if name not in PHN or name not in tuned]
         item.claims += claims(each, [*chosen, *tuned.values()])
@@ -53,28 +56,30 @@ def compared(store: Store, comparisons: Sequence[Comparison], paper: Numbers) ->
     return item
 
 
-def _rows(comparison: Comparison, method: Measured, said: Number | None) -> Iterator[tuple[str, ...]]:
+def _rows(comparison: Comparison, method: Measured, said: Number | None) -> Iterator[Row]:
     """Rows of a method beside the paper's numbers: at its own rays, and at the rays of the baselines."""
     name, problem = NAME_OF[method.method], comparison.problem
     minutes = MINUTES.get(problem, {}).get(method.method) if said else None
     seconds = (shown(method.times.get(key), 1) for key in ("training", "one_by_one"))
-    cells = *_cells(method.fronts, said, 2 if problem in MNIST else 3), *seconds, shown(minutes, 1)
-    yield name, *cells[:1], _rays(method), *cells[1:], f"{method.results[0].parameters:,}"
+    rest = *seconds, shown(minutes, 1), _parameters(method)
+    yield _row(name, method.fronts, _rays(method), said, rest, 2 if problem in MNIST else 3)
     if method.same:
-        cells = _cells(method.same, TABLE_6[problem][method.method] if said else None)
-        yield f"{name}, same rays", cells[0], str(len(method.same[0]["rays"])), *cells[1:], "", "", "", ""
+        few = TABLES[6][problem][method.method] if said else None
+        yield _row(f"{name}, same rays", method.same, str(len(method.same[0]["rays"])), few, ("", "", "", ""))
 
 
-def _tuned_row(method: Measured) -> tuple[str, ...]:
-    cells = _cells(method.fronts, None)
-    return method.name, cells[0], _rays(method), *cells[1:], "-", "-", "-", f"{method.results[0].parameters:,}"
-
-
-def _cells(fronts: Sequence[Mapping[str, Any]], said: Number | None, digits: int = 3) -> tuple[str, ...]:
-    """Seeds, different points, and hypervolume and uniformity beside the paper's."""
+def _row(
+    name: str, fronts: Sequence[Mapping[str, Any]], rays: str, said: Number | None, rest: Row, digits: int = 3
+) -> Row:
+    """Hypervolume and uniformity beside the paper's, and the ``rest``: times and parameters."""
     volume, uniform = quality(fronts)
     theirs = (shown(said.hypervolume, digits), shown(said.uniformity)) if said else ("-", "-")
-    return str(len(fronts)), str(min(map(different, fronts))), volume, theirs[0], uniform, theirs[1]
+    points = str(min(map(different, fronts)))
+    return name, str(len(fronts)), rays, points, volume, theirs[0], uniform, theirs[1], *rest
+
+
+def _parameters(method: Measured) -> str:
+    return f"{method.results[0].parameters:,}"
 
 
 def _rays(method: Measured) -> str:
@@ -108,7 +113,7 @@ def _above_best(text: str, ours: Sequence[float], theirs: Sequence[Measured], ki
         yield above(text, ours, best.volumes, best.name + points, kind=kind)
 
 
-def _kept(store: Store, comparison: Comparison, method: Measured) -> list[tuple[str, ...]]:
+def _kept(store: Store, comparison: Comparison, method: Measured) -> list[Row]:
     """A row for a method with more points than rays: CPMTL, or an evolutionary algorithm with its whole population."""
     if method.method == "cpmtl":
         losses = [{split: front["losses"] for split, front in r.fronts.items()} for r in method.results]
@@ -117,10 +122,7 @@ def _kept(store: Store, comparison: Comparison, method: Measured) -> list[tuple[
         losses = [population(store, study, method.method, result.seed) for result in method.results]
     else:
         return []
-    found = [kept_points(method.results[0].reference, each) for each in losses if each]
-    if not found:
-        return []
-    volumes, counts = zip(*found)
+    volumes, counts = zip(*(kept_points(method.results[0].reference, each) for each in losses))
     points = f"{min(counts)} to {max(counts)}" if len({*counts}) > 1 else f"{counts[0]}"
     return [(comparison.title, method.name, points, spread(volumes))]
 
@@ -140,10 +142,9 @@ def at_same_rays(store: Store, comparisons: Sequence[Comparison]) -> ItemResult:
     columns = ("problem", "method", "rays", "HV", "paper", "uniformity", "paper", "HV at all rays")
     item, rows = ItemResult(), []
     for each in comparisons:
-        few, results = each.few(store), store.results(each.phn)
-        for method in dict.fromkeys(result.method for result in results):
-            group = [result for result in results if result.method == method]
-            fronts, said = same_rays(store, each.phn, group, few), TABLE_6[each.problem][method]
+        few = each.few(store)
+        for method, group in by_method(store.results(each.phn)).items():
+            fronts, said = same_rays(store, each.phn, group, few), TABLES[6][each.problem][method]
             item.numbers.setdefault(each.title, {})[method] = [front["hypervolume"] for front in fronts]
             volume, uniform = quality(fronts)
             theirs, every = (shown(said.hypervolume), shown(said.uniformity)), quality(fronts_of(group))[0]

@@ -34,7 +34,7 @@ def colour_of(method: str) -> str:
 @contextmanager
 def panels(rows: int, columns: int, *, width: float = 3.2, height: float = 3.0) -> Iterator[tuple[Figure, np.ndarray]]:
     """A figure and its axes ``[rows, columns]``, in our style."""
-    with rc_context(STYLE):
+    with rc_context(STYLE | {"text.parse_math": True}):
         figure = Figure(figsize=(max(width * columns, 4.2), height * rows + 0.5), layout="constrained")
         axes = np.asarray(figure.subplots(rows, columns, squeeze=False))
         for each in axes.flat:
@@ -51,34 +51,25 @@ def methods_legend(
     figure: Figure, methods: Sequence[str], *, coloured: bool = True, more: Sequence[Artist] = ()
 ) -> None:
     """Explain the marks (and colours) of methods and ``more`` artists below the panels."""
-    handles = [
-        Line2D(
-            [],
-            [],
-            linestyle="",
-            marker=MARK_OF.get(method, "o"),
-            markersize=6,
-            label=NAME_OF.get(method, method),
-            color=colour_of(method) if coloured else INK,
-        )
-        for method in methods
+    handles: list[Artist] = [
+        Line2D([], [], linestyle="", marker=MARK_OF[m], label=NAME_OF[m], color=colour_of(m) if coloured else INK)
+        for m in methods
     ]
-    if handles:
-        count = len(handles) + len(more)
-        rows = math.ceil(count / 6)
-        figure.legend(handles=[*handles, *more], loc="outside lower center", ncols=math.ceil(count / rows))
+    count = len(handles) + len(more)
+    columns = math.ceil(count / math.ceil(count / 6))  # rows of the same length, of at most six
+    figure.legend(handles=[*handles, *more], loc="outside lower center", ncols=columns)
 
 
 def scatter(axes: Axes, method: str, rays: Any, losses: Any, *, hollow: bool = False) -> None:
     """Draw points of a method in the plane, coloured by ray; points of CPMTL have no rays."""
     points = np.asarray(losses, float)
     colours = ray_colours(rays) if len(rays) == len(points) else MUTED
-    filled = MARK_OF.get(method, "o") not in "x"
+    filled = MARK_OF[method] not in "x"
     look: dict[str, Any] = {"c": colours, **({"edgecolors": INK, "linewidths": 0.6} if filled else {"linewidths": 1.4})}
     if hollow:
         look = {"facecolors": "none", "edgecolors": colours, "linewidths": 1.2}
     size = 12 if method == "cpmtl" else 34
-    axes.scatter(*points.T, marker=MARK_OF.get(method, "o"), s=size, zorder=4, **look)
+    axes.scatter(*points.T, marker=MARK_OF[method], s=size, zorder=4, **look)
 
 
 def logarithmic(axes: Axes, *, upwards: bool = False) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import Any
 
@@ -60,29 +60,14 @@ def above(text: str, ours: Sequence[float], theirs: Sequence[float], whose: str,
 
 @dataclass
 class ItemResult:
-    """All results of an item. :meth:`reproduction.items.Item.make` fills the last three fields."""
+    """All results of an item, and the environments that made them."""
 
     tables: list[Table] = field(default_factory=list)
     figure: Figure | None = None
     claims: list[Claim] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     numbers: dict[str, Any] = field(default_factory=dict)
-    missing: list[str] = field(default_factory=list)
     environments: list[dict[str, Any]] = field(default_factory=list)
-    """Environments of the results."""
-    timed: list[dict[str, Any]] = field(default_factory=list)
-    """Environments of the measured times."""
-
-    def document(self) -> dict[str, Any]:
-        """Everything but the figure, as JSON."""
-        return {
-            "tables": [asdict(table) for table in self.tables],
-            "claims": [asdict(claim) for claim in self.claims],
-            "notes": self.notes,
-            "numbers": self.numbers,
-            "missing": self.missing,
-            "environments": [e for i, e in enumerate(self.environments) if e not in self.environments[:i]],
-        }
 
 
 def shown(value: float | None, digits: int = 3) -> str:
@@ -103,3 +88,9 @@ def quality(fronts: Sequence[Mapping[str, Any]], digits: int = 3) -> tuple[str, 
     """Hypervolume and uniformity with their spread over seeds."""
     volumes, uniform = ([front[key] for front in fronts] for key in ("hypervolume", "uniformity"))
     return spread(volumes, digits), spread(uniform, digits)
+
+
+def by_method(results: Sequence[Result]) -> dict[str, list[Result]]:
+    """The results of each method, in the order of the methods."""
+    names = dict.fromkeys(result.method for result in results)
+    return {name: [result for result in results if result.method == name] for name in names}

@@ -1,28 +1,26 @@
 """Every table and figure of the paper as a declaration: its content, the function that makes it, and its studies.
 
-``python -m reproduction make ITEM`` makes one. :mod:`reproduction.numbers` has the paper's numbers, and
+``python -m reproduction make ITEM`` makes one. ``paper.toml`` has the paper's numbers, and
 :mod:`reproduction.studies` the trainings.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from hyperfront.errors import unknown_name
 from hyperfront.zoo.multi_mnist import RESNET
-from reproduction import numbers
 from reproduction.ablations import effects
 from reproduction.attribution import attribution
 from reproduction.comparisons import at_same_rays, compared
 from reproduction.item_result import ItemResult
+from reproduction.paper import TABLES
 from reproduction.pictures import losses_and_evolution, trade_offs
 from reproduction.runtime import Race, races
 from reproduction.scaling import against_parameters, against_settings
 from reproduction.static_items import architecture, illustration, split_sizes
-from reproduction.store import Log, Store
+from reproduction.store import Store
 from reproduction.studies import ALPHAS, MNIST, PEOPLE, RATES, WIDTHS
 from reproduction.tables import Comparison
 from reproduction.toys import known_fronts
@@ -36,17 +34,16 @@ class Item:
     what: str
     """The content of the item, in our words."""
     build: Callable[[Store], ItemResult]
-    trains: bool = True
-    """Whether its numbers come from training, so that those of a smoke test mean nothing."""
 
     def make(self, store: Store) -> ItemResult:
-        """Make the result from the store, which trains missing parts. An incomplete item makes no claims."""
-        store = replace(store, log=Log())
-        found, log = self.build(store), store.log
-        found.missing, found.environments, found.timed = [*dict.fromkeys(log.missing)], log.environments, log.timed
-        devices = dict.fromkeys(str(each.get("device")) for each in log.timed)
+        """Make the result from the store, which trains missing parts. A smoke test makes no claims."""
+        store = replace(store, environments=[], timed=[])
+        found = self.build(store)
+        found.environments = [e for i, e in enumerate(store.environments) if e not in store.environments[:i]]
+        devices = dict.fromkeys(str(each.get("device")) for each in store.timed)
         found.notes += [f"Times are of different devices: {', '.join(devices)}."] if len(devices) > 1 else []
-        found.claims = [] if found.missing else found.claims
+        if store.preset == "smoke":
+            found.claims, found.notes = [], ["This is a smoke test: numbers from training mean nothing.", *found.notes]
         return found
 
 
@@ -104,10 +101,9 @@ SETTINGS: dict[str, dict[float, str]] = {
 }
 ITEMS: dict[str, Item] = {
     "figure-1": Item(
-        "Fonseca's problem: PHN, EPO, PMTL, NSGA-III and LS, each on its rays",
-        partial(known_fronts, rows=(TOY_1,)),
+        "Fonseca's problem: PHN, EPO, PMTL, NSGA-III and LS, each on its rays", partial(known_fronts, rows=(TOY_1,))
     ),
-    "figure-2": Item("the architecture, drawn from model.summary()", architecture, trains=False),
+    "figure-2": Item("the architecture, drawn from model.summary()", architecture),
     "figure-3": Item(
         "test losses of all methods on three Multi-MNIST sets, and the validation front of PHN-EPO over epochs",
         partial(losses_and_evolution, comparisons=IMAGES),
@@ -124,67 +120,43 @@ ITEMS: dict[str, Item] = {
         "hypervolume against parameters to train: ResNet18 from chunked hypernetworks",
         partial(against_parameters, problems=SIZES),
     ),
-    "figure-7": Item(
-        "Fonseca's problem: MOEA/D and MGDA",
-        partial(known_fronts, rows=(TOY_7,)),
-    ),
+    "figure-7": Item("Fonseca's problem: MOEA/D and MGDA", partial(known_fronts, rows=(TOY_7,))),
     "figure-8": Item(
-        "Problem 2 and ZDT2, this also in the box of a sigmoid: PHN, EPO and LS",
-        partial(known_fronts, rows=TOY_8),
+        "Problem 2 and ZDT2, this also in the box of a sigmoid: PHN, EPO and LS", partial(known_fronts, rows=TOY_8)
     ),
     "figure-9": Item(
-        "which pixels speak for which class, by ray (Multi-MNIST)",
-        partial(attribution, study="multi-mnist-phn"),
+        "which pixels speak for which class, by ray (Multi-MNIST)", partial(attribution, study="multi-mnist-phn")
     ),
     "figure-10": Item(
-        "hypervolume by Dirichlet's alpha and by hidden dimension",
-        partial(against_settings, settings=SETTINGS),
+        "hypervolume by Dirichlet's alpha and by hidden dimension", partial(against_settings, settings=SETTINGS)
     ),
     "figure-11": Item(
         "hypervolume against run time, continued: two Multi-MNIST sets, and NYUv2 without EPO",
         partial(races, panels_of=RACES_11),
     ),
-    "figure-12": Item("what the hypervolume measures", illustration, trains=False),
+    "figure-12": Item("what the hypervolume measures", illustration),
     "table-1": Item(
         "three Multi-MNIST sets: all methods, five rays for baselines",
-        partial(compared, comparisons=IMAGES, paper=numbers.TABLE_1),
+        partial(compared, comparisons=IMAGES, paper=TABLES[1]),
     ),
     "table-2": Item(
         "three fairness sets: all methods, ten rays for baselines",
-        partial(compared, comparisons=FAIRNESS, paper=numbers.TABLE_2),
+        partial(compared, comparisons=FAIRNESS, paper=TABLES[2]),
     ),
     "table-3": Item(
-        "NYUv2: all methods, five rays for baselines",
-        partial(compared, comparisons=SCENES, paper=numbers.TABLE_3),
+        "NYUv2: all methods, five rays for baselines", partial(compared, comparisons=SCENES, paper=TABLES[3])
     ),
     "table-4": Item(
         "SARCOS: all methods, twenty rays for baselines, two splits, two presets",
-        partial(compared, comparisons=MOTION, paper=numbers.TABLE_4),
+        partial(compared, comparisons=MOTION, paper=TABLES[4]),
     ),
-    "table-5": Item("rows of the fairness data", split_sizes, trains=False),
+    "table-5": Item("rows of the fairness data", split_sizes),
     "table-6": Item(
-        "hypernetworks at the rays of the baselines, all data sets",
-        partial(at_same_rays, comparisons=SAME),
+        "hypernetworks at the rays of the baselines, all data sets", partial(at_same_rays, comparisons=SAME)
     ),
     "appendix-b2": Item(
         "rays that were never trained on, from the shifted grid (SARCOS)",
         partial(unseen_rays, studies={each.title: each.phn for each in (MOTION[0], MOTION[2])}),
     ),
-    "deviations": Item(
-        "what departing from the paper does to the numbers (not in the paper)",
-        effects,
-    ),
+    "deviations": Item("what departing from the paper does to the numbers (not in the paper)", effects),
 }
-
-
-def key(name: str) -> str:
-    """The key of an item in :data:`ITEMS`, or an error that suggests the nearest one.
-
-    >>> key("Table 1"), key("figure10"), key("Appendix B.2")
-    ('table-1', 'figure-10', 'appendix-b2')
-    """
-    plain = name.strip().lower().replace(" ", "-").replace(".", "")
-    plain = re.sub(r"^(table|figure)(?=\d)", r"\1-", plain)
-    if plain not in ITEMS:
-        raise unknown_name("item of the paper", name, ITEMS)
-    return plain

@@ -27,12 +27,11 @@ def same_rays(store: Store, study: str, results: Sequence[Result], count: int) -
     def measure(model: ParetoModel, problem: Problem, run: RunFolder) -> dict[str, Any]:
         return front_document(evaluate(model, problem.test, preferences.rays(count, problem.m), batch_size=batch))
 
-    fronts = (
+    return [
         at_rays(result, preferences.rays(count, len(result.objectives)))
-        or store.measure(study, result.method, result.seed, f"at-{count}-rays", measure)
+        or store.measure(study, result, f"at-{count}-rays", measure)
         for result in results
-    )
-    return [front for front in fronts if front]
+    ]
 
 
 def at_rays(result: Result, rays: Tensor) -> dict[str, Any] | None:
@@ -50,7 +49,7 @@ def at_rays(result: Result, rays: Tensor) -> dict[str, Any] | None:
     }
 
 
-def evolution(store: Store, study: str, method: str, seed: int) -> list[dict[str, Any]]:
+def evolution(store: Store, study: str, result: Result) -> list[dict[str, Any]]:
     """The validation front over epochs, from the log of the run."""
 
     def measure(model: ParetoModel, problem: Problem, run: RunFolder) -> list[dict[str, Any]]:
@@ -61,18 +60,17 @@ def evolution(store: Store, study: str, method: str, seed: int) -> list[dict[str
             if "validation" in record
         ]
 
-    return store.measure(study, method, seed, "evolution", measure) or []
+    return store.measure(study, result, "evolution", measure)
 
 
-def population(store: Store, study: str, method: str, seed: int) -> dict[str, Any] | None:
+def population(store: Store, study: str, method: str, seed: int) -> dict[str, Any]:
     """Losses of a whole population on ``val`` and ``test``; a result has only the individuals nearest to rays."""
 
     def measure() -> dict[str, Any]:
         protocol, problem = store.protocol(store.study(study)), store.problem(store.study(study))
         folder = store.runs_of(study) / f"{method}-{seed}"
-        theta = evolve(
-            method, problem, protocol.options_of(method), seed=seed, device=protocol.device, out=folder
-        ).theta
+        options = {"seed": seed, "device": protocol.device, "out": folder}
+        theta = evolve(method, problem, protocol.options_of(method), **options).theta
         rays = preferences.rays(len(theta), problem.m)
         model = separate_models(problem, rays, theta).to(protocol.device)
         fronts = {split: evaluate(model, problem.split(split), rays) for split in ("val", "test")}

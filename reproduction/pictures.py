@@ -42,14 +42,12 @@ def losses_and_evolution(store: Store, comparisons: Sequence[Comparison]) -> Ite
                 _draw_front(store, above, each, result)
             for result in others:
                 scatter(above, result.method, result.inverse_rays().numpy(), result.losses().numpy(), hollow=True)
-            known = any(result.method == "phn-epo" for result in results)
-            records = evolution(store, each.phn, "phn-epo", 0) if known else []
-            if records:
-                _draw_epochs(figure, below, records)
-                rows += [
-                    (each.title, str(record["epoch"]), shown(record["hypervolume"]), shown(record["uniformity"]))
-                    for record in plots.evenly_spaced(records, 5)
-                ]
+            records = evolution(store, each.phn, next(result for result in results if result.method == "phn-epo"))
+            _draw_epochs(figure, below, records)
+            rows += [
+                (each.title, str(record["epoch"]), shown(record["hypervolume"]), shown(record["uniformity"]))
+                for record in plots.evenly_spaced(records, 5)
+            ]
             fronts = {result.method: _front(result) for result in results}
             fronts |= {f"{result.method}, {result.settings['lr']:g}": _front(result) for result in others}
             item.numbers[each.title] = {"fronts": fronts, "evolution": records}
@@ -107,13 +105,13 @@ def trade_offs(store: Store, studies: Sequence[str]) -> ItemResult:
     with panels(1, len(studies), width=3.3) as (figure, axes):
         for each, study in zip(axes[0], studies):
             each.set_title(store.study(study).problem, fontsize=10)
-            for result in store.results(study, ["phn-epo"])[:1]:
-                losses = np.array(result.fronts["test"]["losses"])
-                ranges = [f"{low:.3f} to {high:.3f}" for low, high in zip(losses.min(0), losses.max(0))]
-                share = shown(indicators.nondominated_share(result.losses()), 2)
-                rows.append((result.problem, str(len(losses)), *ranges, share))
-                item.numbers[study] = _front(result)
-                _draw_trade_offs(each, result, losses, ranges)
+            result = store.results(study, ["phn-epo"])[0]
+            losses = np.array(result.fronts["test"]["losses"])
+            ranges = [f"{low:.3f} to {high:.3f}" for low, high in zip(losses.min(0), losses.max(0))]
+            share = shown(indicators.nondominated_share(result.losses()), 2)
+            rows.append((result.problem, str(len(losses)), *ranges, share))
+            item.numbers[study] = _front(result)
+            _draw_trade_offs(each, result, losses, ranges)
         look = {"label": "ray entry of the cross entropy", "fraction": 0.02, "pad": 0.01}
         figure.colorbar(ScalarMappable(Normalize(0, 1), COLOURS), ax=list(axes[0]), **look)
     columns = ("problem", "rays", "cross entropy", "FP penalty", "FN penalty", "non-dominated")

@@ -9,14 +9,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from hyperfront import plots
 from hyperfront.storage import checkpoint, files
 from hyperfront.storage.markdown import as_markdown
-from reproduction.deviations import deviations_of
 from reproduction.item_result import ItemResult
-from reproduction.items import ITEMS, Item
+from reproduction.items import ITEMS
+from reproduction.paper import deviations_of
 from reproduction.store import Store
 
 
@@ -30,35 +33,32 @@ def reproduce(name: str, store: Store) -> tuple[ItemResult, Path]:
         "item": name,
         "what": item.what,
         "preset": store.preset,
-        "command": command(name, store.preset, found, store.seeds),
+        "command": _command(name, store, found),
         "differences": {each: str(deviation) for each, deviation in deviations_of(name).items()},
-        **found.document(),
+        **{key: value for key, value in asdict(replace(found, figure=None)).items() if key != "figure"},
     }
     files.write_json(folder / "data.json", document)
-    smoke = item.trains and store.preset == "smoke"
-    files.write_bytes(folder / "table.md", markdown(name, item, found, smoke=smoke).encode())
+    files.write_bytes(folder / "table.md", markdown(document, found).encode())
     if found.figure is not None:
         for suffix in ("png", "svg"):
             plots.save(found.figure, folder / f"figure.{suffix}")
     return found, folder
 
 
-def markdown(name: str, item: Item, found: ItemResult, *, smoke: bool) -> str:
+def markdown(document: Mapping[str, Any], found: ItemResult) -> str:
     """Tables, claims, notes and differences of an item."""
-    parts = [f"# {name}: {item.what}", *["This is a smoke test: its numbers mean nothing."] * smoke]
+    parts = [f"# {document['item']}: {document['what']}"]
     for table in found.tables:
         parts += [f"**{table.title}**", as_markdown(table.columns, table.rows)]
-    claims = [] if smoke else [f"- {claim.verdict}: {claim.text}: {claim.numbers}" for claim in found.claims]
-    missing = [f"- Missing: {', '.join(found.missing)}"] if found.missing else []
-    differences = [f"- **{each}**. {deviation}" for each, deviation in deviations_of(name).items()]
-    lists = [claims, [f"- {note}" for note in found.notes] + missing]
-    parts += ["\n".join(lines) for lines in lists if lines]
-    parts += ["## What differs from the paper", "\n".join(differences)] if differences else []
+    claims = [f"- {claim.verdict}: {claim.text}: {claim.numbers}" for claim in found.claims]
+    parts += ["\n".join(lines) for lines in (claims, [f"- {note}" for note in found.notes]) if lines]
+    if differences := [f"- **{each}**. {text}" for each, text in document["differences"].items()]:
+        parts += ["## What differs from the paper", "\n".join(differences)]
     return "\n\n".join(parts) + "\n"
 
 
-def command(name: str, preset: str, found: ItemResult, seeds: int | None = None) -> str:
+def _command(name: str, store: Store, found: ItemResult) -> str:
     """The command that makes an item in the same way."""
-    some = "" if seeds is None else f" --seeds {seeds}"
+    seeds = "" if store.seeds is None else f" --seeds {store.seeds}"
     rounded = any(environment.get("products") == "high" for environment in found.environments)
-    return f"python -m reproduction make {name} --preset {preset}{some}{' --tf32' if rounded else ''}"
+    return f"python -m reproduction make {name} --preset {store.preset}{seeds}{' --tf32' if rounded else ''}"

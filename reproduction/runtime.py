@@ -7,7 +7,6 @@ measured in the same way (:mod:`hyperfront.comparison.timing`); another learning
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -83,13 +82,9 @@ def races(store: Store, panels_of: Sequence[Race]) -> ItemResult:
 
 def _points(store: Store, race: Race) -> dict[str, dict[str, float]]:
     """Time and hypervolume of each hypernetwork, at the first seed."""
-    first = {result.method: result for result in store.results(race.phn, PHN) if result.seed == 0}
-    times = {method: store.seconds(race.phn, method) for method in first}
-    return {
-        method: {"seconds": times[method]["training"], "hypervolume": result.fronts["test"]["hypervolume"]}
-        for method, result in first.items()
-        if times[method]
-    }
+    first = [result for result in store.results(race.phn, PHN) if result.seed == 0]
+    seconds = {result.method: store.seconds(race.phn, result.method)["training"] for result in first}
+    return {r.method: {"seconds": seconds[r.method], "hypervolume": r.fronts["test"]["hypervolume"]} for r in first}
 
 
 def _pool(store: Store, race: Race) -> dict[str, Curves]:
@@ -98,10 +93,9 @@ def _pool(store: Store, race: Race) -> dict[str, Curves]:
     rated = [r for name in race.rates for r in store.results(name) if r.seed == 0 and r.method in race.methods]
     found: dict[str, Curves] = {}
     for result in first:
-        if times := store.seconds(race.pool, result.method):
-            seconds = times["one_by_one"] / len(result.rays)  # of a model
-            same = [result, *(other for other in rated if other.method == result.method)]
-            found[result.method] = {f"{each.settings['lr']:g}": _curve(each, seconds) for each in same}
+        seconds = store.seconds(race.pool, result.method)["one_by_one"] / len(result.rays)  # of a model
+        same = [result, *(other for other in rated if other.method == result.method)]
+        found[result.method] = {f"{each.settings['lr']:g}": _curve(each, seconds) for each in same}
     return found
 
 
@@ -136,23 +130,27 @@ def _cells(point: Point) -> tuple[str, ...]:
 
 
 def claims(race: Race, phn: Mapping[str, Point], pool: Mapping[str, Curves]) -> Iterator[Claim]:
+    """A claim for each hypernetwork against each method of the pool."""
+    for ours, point in phn.items():
+        for name, curves in pool.items():
+            about = f"{race.title}: {NAME_OF[ours]} is ten times as fast as {name}"
+            yield _ten_times(about, point["seconds"], point["hypervolume"], curves)
+
+
+def _ten_times(about: str, seconds: float, volume: float, curves: Curves) -> Claim:
     """Claim that a hypernetwork takes a tenth of the time of the models that reach its hypervolume, at the faster
     learning rate. The claim is close if 1 % more or less hypervolume would change the verdict."""
-    for (ours, (seconds, volume)), (name, curves) in itertools.product(
-        ((method, (point["seconds"], point["hypervolume"])) for method, point in phn.items()), pool.items()
-    ):
-        verdicts = [_tenth(seconds, curves, share * volume) for share in (0.99, 1, 1.01)]
-        below = {rate: curve for rate, curve in curves.items() if curve[-1]["mean"] < volume}
-        reached, rate, point = _needed(below if verdicts[1] is None else curves, volume)
-        stay = not reached and verdicts[1]
-        models = "all models, which stay below its hypervolume" if stay else "as many models as have its hypervolume"
-        text = f"{race.title}: {NAME_OF[ours]} is ten times as fast as {name} with {models}"
-        count = "1 model" if point["models"] == 1 else f"{point['models']:.0f} models"
-        theirs = f"{point['seconds']:,.1f} s (HV {point['mean']:.4f}) of {count} at {rate}"
-        numbers = f"{seconds:,.1f} s (HV {volume:.4f}) against {theirs}, first seed"
-        numbers += "; more were not trained" if verdicts[1] is None else ""
-        close = len({verdict for verdict in verdicts if verdict is not None}) > 1
-        yield Claim(text, verdicts[1], numbers, close, TEN_TIMES)
+    verdicts = [_tenth(seconds, curves, share * volume) for share in (0.99, 1, 1.01)]
+    below = {rate: curve for rate, curve in curves.items() if curve[-1]["mean"] < volume}
+    reached, rate, point = _needed(below if verdicts[1] is None else curves, volume)
+    stay = not reached and verdicts[1]
+    models = "all models, which stay below its hypervolume" if stay else "as many models as have its hypervolume"
+    count = "1 model" if point["models"] == 1 else f"{point['models']:.0f} models"
+    theirs = f"{point['seconds']:,.1f} s (HV {point['mean']:.4f}) of {count} at {rate}"
+    numbers = f"{seconds:,.1f} s (HV {volume:.4f}) against {theirs}, first seed"
+    numbers += "; more were not trained" if verdicts[1] is None else ""
+    close = len({verdict for verdict in verdicts if verdict is not None}) > 1
+    return Claim(f"{about} with {models}", verdicts[1], numbers, close, TEN_TIMES)
 
 
 def _needed(curves: Curves, volume: float) -> tuple[bool, str, Point]:

@@ -10,7 +10,7 @@ from torch import Tensor
 from hyperfront.comparison.result import Result
 from hyperfront.preferences import rays
 from reproduction.drawing import MARK_OF, NAME_OF, colour_of, logarithmic, methods_legend, panels
-from reproduction.item_result import Claim, ItemResult, Table, above, fronts_of, quality, shown
+from reproduction.item_result import Claim, ItemResult, Table, above, by_method, fronts_of, quality, shown
 from reproduction.measurements import at_rays
 from reproduction.store import Store
 
@@ -25,8 +25,8 @@ def against_parameters(store: Store, problems: Mapping[str, Sequence[str]]) -> I
         for each, (title, studies) in zip(axes[0], problems.items()):
             results = [result for study in studies for result in store.results(study)]
             few = rays(store.study(studies[0]).rays, 2)
-            for method in dict.fromkeys(result.method for result in results):
-                group = sorted((r for r in results if r.method == method), key=lambda r: r.parameters)
+            for method, group in by_method(results).items():
+                group.sort(key=lambda result: result.parameters)
                 size, volume = zip(*[(r.parameters / 1e6, _volume(r)) for r in group])
                 each.plot(size, volume, marker=MARK_OF[method], color=colour_of(method), linewidth=1.2, markersize=6)
                 rows += [_row(title, result, few) for result in group]
@@ -80,18 +80,18 @@ def against_settings(store: Store, settings: Mapping[str, Mapping[float, str]]) 
     item, rows = ItemResult(), []
     with panels(1, len(settings), width=3.6) as (figure, axes):
         for each, (name, studies) in zip(axes[0], settings.items()):
-            known: dict[float, list[float]] = {}
+            known = {}
             for value, study in studies.items():
-                if results := store.results(study, ["phn-epo"]):
-                    known[value] = [_volume(result) for result in results]
-                    rows.append((name, f"{value:g}", str(len(results)), *quality(fronts_of(results))))
+                results = store.results(study, ["phn-epo"])
+                known[value] = [_volume(result) for result in results]
+                rows.append((name, f"{value:g}", str(len(results)), *quality(fronts_of(results))))
             means = [fmean(volumes) for volumes in known.values()]
             deviations = [stdev(volumes) if len(volumes) > 1 else 0.0 for volumes in known.values()]
             look = {"color": colour_of("phn-epo"), "marker": "o", "linewidth": 1.4, "capsize": 3}
             each.errorbar([*known], means, yerr=deviations, **look)
             each.set(xlabel=name, ylabel="test hypervolume")
             item.numbers[name] = {f"{value:g}": volumes for value, volumes in known.items()}
-            item.claims += [] if store.log.missing else [about_setting(name, known)]
+            item.claims.append(about_setting(name, known))
     columns = ("setting", "value", "seeds", "HV", "uniformity")
     item.tables.append(Table("PHN-EPO by its settings, Multi-(Fashion+MNIST)", columns, rows))
     item.figure = figure

@@ -14,7 +14,7 @@ from hyperfront.plots import BLUE, INK, MUTED, PALE, PAPER, VERMILION
 from hyperfront.problem.registry import build, recipe
 from reproduction.drawing import panels
 from reproduction.item_result import Claim, ItemResult, Table
-from reproduction.numbers import TABLE_5
+from reproduction.paper import ROWS
 from reproduction.store import Store
 
 MODELS = (
@@ -107,16 +107,14 @@ def split_sizes(store: Store) -> ItemResult:
     """Rows of each split of the fairness data."""
 
     def count() -> dict[str, dict[str, int]]:
-        problems = {name: build(name, data_dir=store.data_dir) for name in TABLE_5}
-        return {name: {part: p.split(part).source.rows for part in TABLE_5[name]} for name, p in problems.items()}  # pyrefly: ignore
+        problems = {name: build(name, data_dir=store.data_dir) for name in ROWS}
+        return {name: {part: p.split(part).source.rows for part in ROWS[name]} for name, p in problems.items()}  # pyrefly: ignore
 
     found = store.part("split-sizes", count)
-    if found is None:
-        return ItemResult()
     rows = [
-        (part, *(cell for name in TABLE_5 for cell in (f"{found[name][part]:,}", f"{TABLE_5[name][part]:,}")))
+        (part, *(cell for name in ROWS for cell in (f"{found[name][part]:,}", f"{ROWS[name][part]:,}")))
         for part in ("train", "val", "test")
     ]
-    columns = ("split", *(cell for name in TABLE_5 for cell in (name, "paper")))
-    claim = Claim("the splits have the paper's sizes", found == TABLE_5, "all nine" if found == TABLE_5 else "not all")
+    columns = ("split", *(cell for name in ROWS for cell in (name, "paper")))
+    claim = Claim("the splits have the paper's sizes", found == ROWS, "all nine" if found == ROWS else "not all")
     return ItemResult([Table("Rows of the fairness data", columns, rows)], claims=[claim], numbers=found)

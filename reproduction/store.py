@@ -18,15 +18,14 @@ from typing import Any
 
 import torch
 
-from hyperfront.comparison.compare import check_settings, compare
+from hyperfront.comparison.compare import compare
 from hyperfront.comparison.formats import filled
 from hyperfront.comparison.method import ComparisonJob
 from hyperfront.comparison.methods import EVOLUTIONARY, find_method
 from hyperfront.comparison.protocol import Protocol
-from hyperfront.comparison.result import Result, loaded
+from hyperfront.comparison.result import Result
 from hyperfront.comparison.timing import seconds_apart, seconds_together
 from hyperfront.comparison.tune import tune
-from hyperfront.comparison.tuned import Tuned
 from hyperfront.errors import CheckpointError, unknown_name
 from hyperfront.model import ParetoModel
 from hyperfront.preferences import rays
@@ -41,34 +40,28 @@ from hyperfront.zoo.toys import ENTRIES as TOYS
 from reproduction.studies import STUDIES, Study
 
 PRESETS = ("full", "smoke")
-Notify = Callable[[str, bool], None]
-"""A function that is called before each part with its name, and whether the part was finished before."""
-
-
-@dataclass
-class Log:
-    """Records of the requests to a store: environments of the results and of the times, and missing parts."""
-
-    environments: list[dict[str, Any]] = field(default_factory=list)
-    timed: list[dict[str, Any]] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, eq=False)
 class Store:
-    """Studies of one preset. A store that does not ``train`` reads the files that exist, and logs what is missing."""
+    """Studies of one preset."""
 
     out: Path
     preset: str = "smoke"
     train: bool = True
+    """Whether missing parts are trained; otherwise they are an error."""
     seeds: int | None = None
     """Replaces the number of seeds of every study."""
     device: str = "auto"
     data_dir: Path | None = None
     runs: Path = Path("runs/reproduce")
     progress: bool = False
-    notify: Notify = lambda part, finished: None
-    log: Log = field(default_factory=Log)
+    notify: Callable[[str], None] = lambda part: None
+    """A function that is called before each part that is trained or measured, with its name."""
+    environments: list[dict[str, Any]] = field(default_factory=list)
+    """Environments of the results that were asked for."""
+    timed: list[dict[str, Any]] = field(default_factory=list)
+    """Environments of the times that were asked for."""
     _problems: dict[str, Problem] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -80,54 +73,36 @@ class Store:
         return study if self.seeds is None else replace(study, seeds=self.seeds)
 
     def results(self, name: str, methods: Sequence[str] | None = None) -> list[Result]:
-        """The results of all seeds of a study, or of some of its methods; runs that are missing are trained."""
-        study = self.study(name)
-        methods = study.methods if methods is None else methods
-        if self.train:
-            self._train(name, methods)
-        found = [result for result in self._stored(name) if result.method in methods]
-        for method in methods:
-            missing = study.seeds - sum(result.method == method for result in found)
-            self.log.missing.extend([f"{name}: {method}, {missing} of {study.seeds} seeds"] * (missing > 0))
-        self.log.environments.extend(dict(result.environment) for result in found)
+        """The results of all seeds of a study, or of some of its methods; missing ones are trained."""
+        study, folder = self.study(name), self.folder(name)
+        methods, seeds = methods or study.methods, range(study.seeds)
+
+        def tell(method: str, seed: int, known: Result | None) -> None:
+            part = f"{name}: {method}, seed {seed}"
+            if known is None:
+                self._refuse_training(part)
+                self.notify(part)
+                for file in (folder / "measurements").glob(f"{method}-{seed}-*.json"):
+                    file.unlink()  # measurements of an earlier model do not apply to the next
+
+        work = {"folder": folder, "runs": self.runs_of(name), "progress": self.progress, "notify": tell}
+        found = compare(self.problem(study), methods, self.protocol(study), seeds=seeds, **work)
+        self.environments.extend(dict(result.environment) for result in found)
         return found
 
-    def _train(self, name: str, methods: Sequence[str]) -> None:
-        study, folder = self.study(name), self.folder(name)
-
-        def tell(method: str, seed: int, result: Result | None) -> None:
-            if result is None:  # measurements of an earlier model do not apply to the next
-                for file in (folder / "measurements").glob(f"{method}-{seed}-*.json"):
-                    file.unlink()
-            self.notify(f"{name}: {method}, seed {seed}", result is not None)
-
-        runs, seeds = self.runs_of(name), range(study.seeds)
-        work = {"folder": folder, "runs": runs, "progress": self.progress, "notify": tell}
-        compare(self.problem(study), methods, self.protocol(study), seeds=seeds, **work)
-
-    def _stored(self, name: str) -> list[Result]:
-        """The results in the folder of a study that have its settings."""
-        study, files = self.study(name), (self.folder(name) / "results").glob("*.json")
-        found = {(result.method, result.seed): result for result in loaded(files) if self._fits(result, study)}
-        return sorted(found.values(), key=lambda r: (study.methods.index(r.method), r.seed))
-
-    def measure(
-        self, name: str, method: str, seed: int, what: str, measure: Callable[[ParetoModel, Problem, Any], Any]
-    ) -> Any:
-        """Make another measurement of a model of a study, once. None if it is missing and nothing is trained."""
+    def measure(self, name: str, result: Result, what: str, measure: Callable[[ParetoModel, Problem, Any], Any]) -> Any:
+        """Make another measurement of the model of a result, once."""
 
         def make() -> Any:
-            study = self.study(name)
-            problem, callbacks = self.problem(study), [Progress()] if self.progress else []
+            study, known = self.study(name), find_method(result.method)
+            problem = self.problem(study)
             # trains again if the model was removed, and refuses a model with other settings
-            known = find_method(method)
-            run, _ = known.train(
-                ComparisonJob(known, self.protocol(study), problem, seed, self.runs_of(name), callbacks)
-            )
-            _check_same(run, next(r for r in self._stored(name) if (r.method, r.seed) == (method, seed)))
+            job = ComparisonJob(known, self.protocol(study), problem, result.seed, self.runs_of(name), self.callbacks)
+            run, _ = known.train(job)
+            _check_same(run, result)
             return measure(run.model, problem, run.folder)
 
-        return self.part(f"studies/{name}/measurements/{method}-{seed}-{what}", make)
+        return self.part(f"studies/{name}/measurements/{result.method}-{result.seed}-{what}", make)
 
     def seconds(self, name: str, method: str) -> dict[str, float]:
         """Seconds that a method of a study takes: ``training``, all models at once, and ``one_by_one``. Both are
@@ -142,30 +117,29 @@ class Store:
 
         settings = protocol.settings(method) | {"rays": study.rays}
         found = self.part(f"studies/{name}/times/{method}", make, made_with=settings)
-        if found is None:
-            return {}
-        self.log.timed.append(found["environment"])
+        self.timed.append(found["environment"])
         return {key: found[key] for key in ("training", "one_by_one")}
 
     def part(self, name: str, make: Callable[[], Any], *, made_with: Mapping[str, Any] | None = None) -> Any:
         """The JSON document that ``make`` returns. It is made once, and again if the file was ``made_with`` other
-        settings. None if it is missing and nothing is trained."""
+        settings."""
         file = self.out / self.preset / f"{name}.json"
         if file.exists():
             known = respell(files.read_json(file))
             if made_with is None or filled(known.get("made_with", {})) == filled(made_with):
-                self.notify(name, True)
                 return known
-        if not self.train:
-            self.log.missing.append(name)
-            return None
-        self.notify(name, False)
+        self._refuse_training(name)
+        self.notify(name)
 
         def make_it(file: Path) -> None:
             files.write_json(file, make() if made_with is None else {**make(), "made_with": made_with})
 
         locks.share_out([file], make_it)
         return files.read_json(file)
+
+    def _refuse_training(self, part: str) -> None:
+        if not self.train:
+            raise CheckpointError("this part is missing", got=part, fix="python -m reproduction make ITEM")
 
     def problem(self, study: Study) -> Problem:
         """The problem of a study; all studies share its data."""
@@ -182,15 +156,14 @@ class Store:
             preset=study.preset,
             recipe=study.recipe(),
             rays=rays(study.rays, problem.m),
-            tuned={method: self.tuned(study, method) or {} for method in study.methods},
+            tuned={method: self.tuned(study, method) for method in study.methods},
             solver=study.solver,
             options={"cpmtl": study.expansion, **dict.fromkeys(EVOLUTIONARY, study.budget)},
             device=self.device_for(problem),
         )
 
-    def tuned(self, study: Study, method: str) -> dict[str, Any] | None:
-        """The chosen settings of a method on a problem, which all its studies share. None if they are missing and
-        nothing is trained."""
+    def tuned(self, study: Study, method: str) -> dict[str, Any]:
+        """The chosen settings of a method on a problem, which all its studies share."""
         if not study.search or method in EVOLUTIONARY:  # evolutionary algorithms have no learning rate
             return {}
         method = find_method(method).trained_as
@@ -200,30 +173,17 @@ class Store:
         protocol = self.protocol(replace(first, search={}))
         made_with = protocol.settings(method) | {"rays": first.rays, "search": describe(first.search)}
         name = f"tuned/{study.problem}-{method}"
-        found = self.part(name, lambda: asdict(self._tuned(first, method, protocol)), made_with=made_with)
-        return found and found["settings"]
+        return self.part(name, lambda: self._tune(first, method, protocol), made_with=made_with)["settings"]
 
-    def _tuned(self, study: Study, method: str, protocol: Protocol) -> Tuned:
+    def _tune(self, study: Study, method: str, protocol: Protocol) -> dict[str, Any]:
         trials = self.runs_of(f"tuned-{study.problem}-{method}") / "trials.db"
         files.make_folder(trials.parent)
-        return tune(
-            self.problem(study),
-            method,
-            protocol,
-            space=study.search,
-            storage=f"sqlite:///{trials}",
-            callbacks=[Progress()] if self.progress else [],
-        )
+        options = {"space": study.search, "storage": f"sqlite:///{trials}", "callbacks": self.callbacks}
+        return asdict(tune(self.problem(study), method, protocol, **options))
 
-    def _fits(self, result: Result, study: Study) -> bool:
-        """Whether a result has the settings of the study."""
-        if result.method not in study.methods or self.tuned(study, result.method) is None:
-            return False
-        try:
-            check_settings(result, self.protocol(study), self.problem(study))
-        except CheckpointError:
-            return False
-        return True
+    @property
+    def callbacks(self) -> list[Progress]:
+        return [Progress()] if self.progress else []
 
     def device_for(self, problem: Problem) -> str:
         if self.device != "auto":

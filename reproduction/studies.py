@@ -16,6 +16,7 @@ from hyperfront.comparison.protocol import with_settings
 from hyperfront.problem.recipe import Recipe
 from hyperfront.problem.registry import recipe
 from hyperfront.zoo.multi_mnist import RESNET
+from hyperfront.zoo.toys import ENTRIES as TOYS
 
 MNIST = ("multi-fashion-mnist", "multi-fashion", "multi-mnist")
 PEOPLE = ("adult", "default", "bank")
@@ -27,13 +28,6 @@ RATES = {"lr": [1e-3, 5e-4, 1e-4]}
 FASTER = {"lr": 1e-3}
 """Replaces the paper's 1e-4 for Multi-MNIST."""
 LOW = {"size": "144x192"}
-SMOKE: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
-    **dict.fromkeys(MNIST, ({"batch_size": 64, "hidden": 8}, {"rows": 128})),
-    **dict.fromkeys(PEOPLE, ({"align": False}, {"rows": 1000})),
-    "sarcos": ({"batch_size": 128}, {"rows": 256}),
-    "nyuv2": ({"batch_size": 4, "hidden": 2, "batchnorm": "batch"}, {"rows": 10, "size": "72x96"}),
-}
-"""Settings and arguments of problems with data that make their preset ``smoke`` run in seconds."""
 
 
 @dataclass(frozen=True)
@@ -62,20 +56,19 @@ class Study:
         return with_settings(known, {**self.changes, "arguments": {**known.arguments, **self.arguments}})
 
     def shrunk(self) -> Study:
-        """The smoke version: a fifth of the rays, one seed, hardly any training."""
-        toy = self.problem not in SMOKE
-        changes, arguments = ({"rays_per_step": 4}, {}) if toy else SMOKE[self.problem]
-        return replace(
+        """The smoke version: a fifth of the rays, one seed, one epoch, and few rows of data."""
+        small = replace(
             self,
             rays=max(2, self.rays // 5),
             seeds=1,
-            preset=self.preset if toy else "smoke",
-            changes={**self.changes, "epochs": 1, **changes},
-            arguments={**self.arguments, **arguments},
+            changes={"epochs": 1},
             search={},
             expansion=Expansion(steps=1, iterations=1, rows=64),
             budget=Budget(generations=5, population=12),
         )
+        if self.problem in TOYS:
+            return small
+        return replace(small, preset="smoke", arguments={**self.arguments, **recipe(self.problem, "smoke").arguments})
 
 
 def _toys() -> dict[str, Study]:

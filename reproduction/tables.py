@@ -10,7 +10,7 @@ from typing import Any
 from hyperfront.comparison.methods import EVOLUTIONARY
 from hyperfront.comparison.result import Result
 from reproduction.drawing import NAME_OF
-from reproduction.item_result import fronts_of
+from reproduction.item_result import by_method, fronts_of
 from reproduction.measurements import same_rays
 from reproduction.store import Store
 from reproduction.studies import PHN
@@ -74,9 +74,9 @@ class Measured:
 
 def measured(store: Store, comparison: Comparison) -> list[Measured]:
     """Every method of a comparison that has results."""
-    results, found = comparison.results(store), []
-    for method in dict.fromkeys(result.method for result in results):
-        group, same = [result for result in results if result.method == method], []
+    found = []
+    for method, group in by_method(comparison.results(store)).items():
+        same = []
         if method in PHN:
             same = same_rays(store, comparison.phn, group, comparison.few(store))
         if method in EVOLUTIONARY:
@@ -90,13 +90,13 @@ def measured(store: Store, comparison: Comparison) -> list[Measured]:
 def better_rates(store: Store, comparison: Comparison, methods: Mapping[str, Measured]) -> list[Measured]:
     """Methods with the best of their learning rates, by the validation hypervolume of the seeds that all rates have;
     if all rates have the same, with another rate. A hypernetwork is left out if its own rate is the best."""
-    rated, found = {name: store.results(name) for name in comparison.rates}, []
+    rated, found = {name: by_method(store.results(name)) for name in comparison.rates}, []
     for method, first in methods.items():
-        groups = {name: [result for result in group if result.method == method] for name, group in rated.items()}
-        groups = {comparison.study_of(method): first.results, **{k: group for k, group in groups.items() if group}}
-        seeds = set.intersection(*({result.seed for result in group} for group in groups.values()))
-        if len(groups) == 1 or not seeds:
+        others = {name: groups[method] for name, groups in rated.items() if method in groups}
+        if not others:
             continue
+        groups = {comparison.study_of(method): first.results, **others}
+        seeds = set.intersection(*({result.seed for result in group} for group in groups.values()))
         volumes = {
             name: fmean(result.fronts["val"]["hypervolume"] for result in group if result.seed in seeds)
             for name, group in groups.items()

@@ -31,10 +31,8 @@ def known_fronts(store: Store, rows: Sequence[Sequence[Panel]]) -> ItemResult:
     item, lines = ItemResult(notes=["The figure has the points of the first seed."]), []
     found = {panel: store.results(panel[0], [panel[1]]) for row in rows for panel in row}
     for (study, method), results in found.items():
-        if not results:
-            continue
         problem = store.problem(store.study(study))
-        uniform, distances = _uniformity(results), _distances(problem, results)
+        uniform, distances = _exactness(problem, results)
         counts = str(len(results)), str(len(results[0].rays))
         far = f"{uniform.min().item():.4f}", f"{distances.max().item():.1e}"
         seconds = shown(fmean(result.seconds["training"] for result in results), 1)
@@ -49,19 +47,17 @@ def known_fronts(store: Store, rows: Sequence[Sequence[Panel]]) -> ItemResult:
     return item
 
 
-def _uniformity(results: Sequence[Result]) -> torch.Tensor:
-    return torch.cat([indicators.uniformity(result.losses(), result.inverse_rays()) for result in results])
-
-
-def _distances(problem: Problem, results: Sequence[Result]) -> torch.Tensor:
+def _exactness(problem: Problem, results: Sequence[Result]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Uniformity of every point, and its distance from the true front."""
     assert problem.truth is not None
-    return torch.cat([problem.truth.distance(result.losses()) for result in results])
+    uniform = [indicators.uniformity(result.losses(), result.inverse_rays()) for result in results]
+    return torch.cat(uniform), torch.cat([problem.truth.distance(result.losses()) for result in results])
 
 
 def claim(problem: Problem, method: str, results: Sequence[Result]) -> Claim:
     """Judge the paper's statement about a method on these problems."""
     name, where = NAME_OF[method], problem_name(problem)
-    uniform, distances = _uniformity(results), _distances(problem, results)
+    uniform, distances = _exactness(problem, results)
     least, largest, count = uniform.min().item(), distances.max().item(), len(uniform)
     numbers = f"least uniformity {least:.4f}, largest distance {largest:.1e}"
     below, near = distances >= NEAR, largest < NEAR
@@ -96,8 +92,7 @@ def _figure(store: Store, rows: Sequence[Sequence[Panel]], found: Mapping[Panel,
                 problem = store.problem(store.study(study))
                 where = "" if len(rows) == 1 else f"{problem_name(problem)}: "
                 each.set_title(where + NAME_OF[method], fontsize=10)
-                for result in found[study, method][:1]:
-                    _panel(each, problem, method, result)
+                _panel(each, problem, method, found[study, method][0])
     return figure
 
 

@@ -22,10 +22,9 @@ from hyperfront.preferences import FixedRays, das_dennis, rays, shifted_grid
 from hyperfront.problem.recipe import Recipe
 from hyperfront.solvers import EPO
 from hyperfront.storage.provenance import describe, environment
-from hyperfront.training import Progress
 from reproduction.item_result import Claim, ItemResult, Table, quality, shown
 from reproduction.measurements import front_document
-from reproduction.numbers import UNSEEN, Number
+from reproduction.paper import UNSEEN, Number
 from reproduction.store import Store
 
 METHOD = "phn-epo"
@@ -53,12 +52,11 @@ def unseen_rays(store: Store, studies: Mapping[str, str]) -> ItemResult:
             )
             for seed in range(store.study(study).seeds)
         ]
-        if found := [part for part in parts if part]:
-            rows += [_row(title, kind, [part[kind] for part in found], said.get(kind)) for kind in UNSEEN]
-            item.claims.append(claim(title, found))
-            measures = ("hypervolume", "uniformity")
-            item.numbers[title] = [{k: {m: part[k][m] for m in measures} for k in UNSEEN} for part in found]
-            store.log.environments.extend(part["environment"] for part in found)
+        rows += [_row(title, kind, [part[kind] for part in parts], said.get(kind)) for kind in UNSEEN]
+        item.claims.append(claim(title, parts))
+        measures = ("hypervolume", "uniformity")
+        item.numbers[title] = [{k: {m: part[k][m] for m in measures} for k in UNSEEN} for part in parts]
+        store.environments.extend(part["environment"] for part in parts)
         said = {}
     columns = ("problem", "test rays", "number", "seeds", "HV", "paper", "uniformity", "paper")
     item.tables.append(Table("PHN-EPO, trained on a Das-Dennis grid of rays", columns, rows))
@@ -97,11 +95,10 @@ def _run(store: Store, name: str, recipe: Recipe, seed: int) -> dict[str, Any]:
         out=store.runs_of(f"unseen-{name}") / f"{METHOD}-{seed}",
         resume=True,
         device=store.device_for(problem),
-        callbacks=[Progress()] if store.progress else [],
+        callbacks=store.callbacks,
     )
-    few = slice(None) if store.preset == "full" else slice(None, None, 12)
     fronts = {
-        kind: front_document(evaluate(run.model, problem.test, table[few], batch_size=recipe.batch_size))
+        kind: front_document(evaluate(run.model, problem.test, table, batch_size=recipe.batch_size))
         for kind, table in (("seen", seen), ("unseen", unseen))
     }
     return {**fronts, "environment": environment(run.model.device)}
