@@ -324,11 +324,11 @@ def test_a_step_made_of_programs_is_the_plain_step(monkeypatch: pytest.MonkeyPat
 
 
 def solved(
-    losses: Tensor, rays: Tensor, gram: Tensor, floor: Tensor | None = None, descent: float = EPO().descent
+    losses: Tensor, rays: Tensor, gram: Tensor, floor: Tensor | None = None, descent: float | None = None
 ) -> tuple[Tensor, Tensor]:
     floor = torch.zeros(losses.shape[1], dtype=torch.float64) if floor is None else floor
-    given = (t.to(DEVICE) for t in (losses, rays, gram.double(), floor))
-    weights, status = epo_on_gpu(*given, EPO().tolerance, descent)
+    solver, given = EPO(descent=descent), [t.to(DEVICE) for t in (losses, rays, gram.double(), floor)]
+    weights, status = epo_on_gpu(*given, solver.tolerance, solver.share_of_descent(losses.shape[1]))
     return weights.cpu().double(), status.cpu()
 
 
@@ -347,7 +347,9 @@ def test_epo_is_as_good_as_on_a_cpu(m: int, kind: str) -> None:
         assert violation.max() < 1e-6
         torch.testing.assert_close(weights.sum(-1), torch.ones(6, dtype=torch.float64), atol=1e-6, rtol=0)
         parts.append(weights)
-    torch.testing.assert_close(solved(losses, rays, gram)[0], parts[0].lerp(parts[1], 0.2), atol=1e-6, rtol=0)
+    torch.testing.assert_close(
+        solved(losses, rays, gram)[0], parts[0].lerp(parts[1], EPO().share_of_descent(m)), atol=1e-6, rtol=0
+    )
 
 
 @pytest.mark.parametrize("m", [2, 4])

@@ -279,7 +279,7 @@ def test_bounds_that_make_no_box_are_refused(bounds):
 )
 def test_arguments_that_make_no_problem_are_refused(name, arguments):
     (argument,) = arguments
-    with pytest.raises(ProblemError, match=f"{argument} cannot be"):
+    with pytest.raises(ProblemError, match=f"{argument} is out of range"):
         build(name, **arguments)
 
 

@@ -94,7 +94,11 @@ def test_rays_are_solved_independently(kind: str, m: int, seed: int) -> None:
     weights, status = EPO()(losses, rays, gram)
     alone = [EPO()(losses[i : i + 1], rays[i : i + 1], gram[i : i + 1]) for i in range(7)]
     assert torch.equal(status, torch.cat([s for _, s in alone]))
-    assert torch.allclose(weights, torch.cat([w for w, _ in alone]), rtol=0, atol=1e-6)
+    for descent in (0, 1):  # several weights may be optimal, so their values are compared
+        weights, status = EPO(descent=descent)(losses, rays, gram)
+        each = [EPO(descent=descent)(losses[i : i + 1], rays[i : i + 1], gram[i : i + 1])[0] for i in range(7)]
+        ours, theirs = (judge(losses, rays, gram, w, status, descent) for w in (weights, torch.cat(each)))
+        assert torch.allclose(ours[0], theirs[0], rtol=0, atol=1e-8) and theirs[1].max() < 1e-8
 
 
 @quick
@@ -329,12 +333,12 @@ def test_descent_changes_nothing_on_the_ray_and_mixes_two_programs_off_it(kind: 
     assert torch.allclose(balanced[~off], lowered[~off], rtol=0, atol=1e-9)
 
 
-def test_a_weakly_optimal_point_is_left_with_two_objectives_as_well() -> None:
+def test_descent_leaves_a_weakly_optimal_point_of_two_objectives() -> None:
     """``l_1`` is at its minimum and the ray wants it lower still; ``l_2`` can fall without raising it."""
     losses, rays = torch.tensor([[1.0, 1.0]]), torch.tensor([[0.9, 0.1]])
     gram = torch.tensor([[[0.0, 0.0], [0.0, 1.0]]])
     assert EPO(descent=0)(losses, rays, gram)[0].tolist() == [[1, 0]]  # this step has no length
-    assert torch.allclose(EPO()(losses, rays, gram)[0], torch.tensor([[0.8, 0.2]]))
+    assert torch.allclose(EPO(descent=0.2)(losses, rays, gram)[0], torch.tensor([[0.8, 0.2]]))
 
 
 def test_a_share_of_descent_that_is_no_share_is_an_error() -> None:

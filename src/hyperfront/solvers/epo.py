@@ -55,6 +55,7 @@ from hyperfront.solvers.linalg.linprog import maximize, maximize_or_relax
 from hyperfront.solvers.linalg.linprog_plain import maximize_one
 from hyperfront.solvers.linalg.minnorm import min_norm
 
+DESCENT = 0.2  # the share of (6), from three objectives on: two have a front that nearly every ray meets
 RAY_FLOOR = 1e-6  # a ray's 0 has no logarithm: entries are lifted to this, and the ray renormalized
 LOSS_FLOOR = 1e-30  # likewise for losses; a training step that knows their usual size can lift them sooner
 FEW = 4  # rays for which plain numbers are faster than tensors (benchmarks/epo_forms.py)
@@ -70,6 +71,7 @@ class EPO(Solver):
     ``"hypernetwork"``, its code. ``tolerance`` is the ``mu`` above which the losses are balanced rather than all
     lowered, and ``descent`` the share of the weights that lowers all losses even then: the larger it is, the closer
     rays that cannot be met stay to the front, and the less exactly all rays are balanced in a training of given length.
+    None is 0.2 from three objectives on, and 0 for two.
 
     The same weights come out of four pieces of code, each the fastest somewhere (``benchmarks/epo_forms.py``): plain
     numbers for a few rays on a CPU; for more rays the closed form of two objectives, and the batched program of
@@ -85,7 +87,7 @@ class EPO(Solver):
 
     space: Literal["weights", "hypernetwork"] = "weights"  # pyrefly: ignore[bad-override] (frozen)
     tolerance: float = 1e-4
-    descent: float = 0.2
+    descent: float | None = None
 
     needs_gram = True
     joint = False
@@ -93,14 +95,14 @@ class EPO(Solver):
     convention = "inverse"
 
     def __post_init__(self) -> None:
-        if not 0 <= self.descent <= 1:
+        if self.descent is not None and not 0 <= self.descent <= 1:
             raise HyperfrontError("the share of descent is no share", got=self.descent, expected="0 to 1, e.g. 0.2")
 
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
         gram, losses = check_gram(self, losses, rays, gram), losses.detach()
         if len(losses) <= FEW and losses.device.type == "cpu":
             each = zip(losses.tolist(), rays.tolist(), gram.tolist())
-            found = [one_ray(*numbers, self.tolerance, self.descent) for numbers in each]
+            found = [one_ray(*numbers, self.tolerance, self.share_of_descent(losses.shape[-1])) for numbers in each]
             if all(alpha is not None for alpha in found):
                 return losses.new_tensor(found), torch.zeros(len(found), dtype=torch.uint8)
         least = losses.amin(-1)
@@ -111,13 +113,19 @@ class EPO(Solver):
         logs = (losses.to(torch.float64).clamp_min(LOSS_FLOOR) * share).log()
         status = (least < LOSS_FLOOR) * int(Status.FLOORED)
         if losses.shape[-1] == 2:
-            alpha = two_objectives(logs, share, gram, self.tolerance, self.descent)
+            alpha = two_objectives(logs, share, gram, self.tolerance, self.share_of_descent(losses.shape[-1]))
         else:
             gram = gram.masked_fill(~valid[:, None, None], 0)  # an invalid ray must not cost pivots
             with torch.inference_mode():  # autograd's bookkeeping would be a sixth of the time
-                alpha, status = _many(logs, share, gram, self.tolerance, self.descent, status)
+                alpha, status = _many(
+                    logs, share, gram, self.tolerance, self.share_of_descent(losses.shape[-1]), status
+                )
         weights = torch.where(valid[:, None], alpha.to(losses.dtype), rays.to(losses.dtype))
         return weights, status.masked_fill(~valid, Status.INVALID).to(torch.uint8)
+
+    def share_of_descent(self, m: int) -> float:
+        """``descent``, or what None stands for with ``m`` objectives."""
+        return (DESCENT if m > 2 else 0.0) if self.descent is None else self.descent
 
     def floored(self, losses: Tensor, rays: Tensor, gram: Tensor | None, floor: Tensor) -> tuple[Tensor, Tensor]:
         if not on_gpu(losses):
@@ -125,7 +133,7 @@ class EPO(Solver):
         from hyperfront.kernels.gpu.epo import epo_on_gpu  # needs Triton
 
         gram = check_gram(self, losses, rays, gram)
-        return epo_on_gpu(losses.detach(), rays, gram, floor, self.tolerance, self.descent)
+        return epo_on_gpu(losses.detach(), rays, gram, floor, self.tolerance, self.share_of_descent(losses.shape[-1]))
 
 
 def two_objectives(logs: Tensor, rays: Tensor, gram: Tensor, tolerance: float, descent: float) -> Tensor:
@@ -213,9 +221,11 @@ def one_ray(
         return maximize_one([sum(row) for row in gram], [*gram, q], [0.0] * len(q) + [min(most, 0.0)])
     level = [most <= 0 or a > 0 for a in anchor]
     bounds = [(row, 0.0 if flat else rate) for row, rate, flat in zip(gram, q, level) if flat or rate <= 0]
-    cost = [sum(map(operator.mul, row, p)) for row in gram]
-    balanced, lowered = maximize_one(q, *zip(*bounds)), maximize_one(cost, gram, [0.0] * len(q))
-    if balanced is None or lowered is None:
+    balanced = maximize_one(q, *zip(*bounds))
+    if balanced is None or not descent:
+        return balanced
+    lowered = maximize_one([sum(map(operator.mul, row, p)) for row in gram], gram, [0.0] * len(q))
+    if lowered is None:
         return None
     return [(1 - descent) * one + descent * other for one, other in zip(balanced, lowered)]
 
@@ -225,7 +235,7 @@ def _many(
 ) -> tuple[Tensor, Tensor]:
     """The weights, and the status where it is worse than the one given: (5) alone, or (4) and (6) side by side."""
     c, A, b = program(logs, rays, gram, tolerance)
-    off = (b[:, -1] == -torch.inf).nonzero()[:, 0]  # rays that (4) balances
+    off = ((b[:, -1] == -torch.inf) & (descent > 0)).nonzero()[:, 0]  # rays that (4) balances
     bound = F.pad(torch.zeros_like(gram[off, 0]), (0, 1), value=-torch.inf)
     cost = (gram * logs.softmax(-1)[:, None]).sum(-1)  # C p
     c, b = torch.cat([c, cost[off]]), torch.cat([b, bound])
