@@ -100,9 +100,10 @@ class EPO(Solver):
 
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
         gram, losses = check_gram(self, losses, rays, gram), losses.detach()
+        descent = self.share_of_descent(losses.shape[-1])
         if len(losses) <= FEW and losses.device.type == "cpu":
             each = zip(losses.tolist(), rays.tolist(), gram.tolist())
-            found = [one_ray(*numbers, self.tolerance, self.share_of_descent(losses.shape[-1])) for numbers in each]
+            found = [one_ray(*numbers, self.tolerance, descent) for numbers in each]
             if all(alpha is not None for alpha in found):
                 return losses.new_tensor(found), torch.zeros(len(found), dtype=torch.uint8)
         least = losses.amin(-1)
@@ -113,13 +114,11 @@ class EPO(Solver):
         logs = (losses.to(torch.float64).clamp_min(LOSS_FLOOR) * share).log()
         status = (least < LOSS_FLOOR) * int(Status.FLOORED)
         if losses.shape[-1] == 2:
-            alpha = two_objectives(logs, share, gram, self.tolerance, self.share_of_descent(losses.shape[-1]))
+            alpha = two_objectives(logs, share, gram, self.tolerance, descent)
         else:
             gram = gram.masked_fill(~valid[:, None, None], 0)  # an invalid ray must not cost pivots
             with torch.inference_mode():  # autograd's bookkeeping would be a sixth of the time
-                alpha, status = _many(
-                    logs, share, gram, self.tolerance, self.share_of_descent(losses.shape[-1]), status
-                )
+                alpha, status = _many(logs, share, gram, self.tolerance, descent, status)
         weights = torch.where(valid[:, None], alpha.to(losses.dtype), rays.to(losses.dtype))
         return weights, status.masked_fill(~valid, Status.INVALID).to(torch.uint8)
 
