@@ -18,9 +18,10 @@ from hyperfront.preferences import Dirichlet, Preferences, layout
 from hyperfront.problem import Problem
 from hyperfront.solvers import EPO, Solver, Stateful
 from hyperfront.storage.batches import Batch
+from hyperfront.training.backward import backward
 from hyperfront.training.epochs import seeded
 from hyperfront.training.job import record_of
-from hyperfront.training.step import backward, check_solver
+from hyperfront.training.refusals import check_solver
 from hyperfront.training.validation import calibrate, validate
 
 PRECISIONS = ("32-true", "bf16-mixed")

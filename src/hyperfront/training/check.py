@@ -28,8 +28,9 @@ from hyperfront.solvers import Solver, Status
 from hyperfront.solvers.base import named_where_finite, rescale
 from hyperfront.storage import nests
 from hyperfront.storage.batches import Batch, to_device
+from hyperfront.training.backward import OwnLosses
 from hyperfront.training.plain import Plain
-from hyperfront.training.step import OwnLosses, Step
+from hyperfront.training.step import Step
 from hyperfront.training.untouched import random_state, untouched
 
 Losses = Callable[[Any], Tensor | Sequence[Tensor]]

@@ -41,10 +41,11 @@ from hyperfront.training.loop import run_epochs
 from hyperfront.training.precision import Precision, products, refuse_autocast
 from hyperfront.training.progress import Progress
 from hyperfront.training.ranks import refuse_several
+from hyperfront.training.refusals import check_solver
 from hyperfront.training.runs import Run, RunFolder
 from hyperfront.training.settings import Settings
 from hyperfront.training.state import TrainingState
-from hyperfront.training.step import Step, check_solver
+from hyperfront.training.step import Step
 
 
 def fit(

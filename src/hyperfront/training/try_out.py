@@ -13,8 +13,9 @@ from hyperfront.storage import nests
 from hyperfront.storage.batches import Batch
 from hyperfront.training.check import check
 from hyperfront.training.first_batch import named_failures
+from hyperfront.training.refusals import check_losses, explained
 from hyperfront.training.scales import warn_of_scales
-from hyperfront.training.step import Step, check_losses, explained
+from hyperfront.training.step import Step
 
 
 def try_out(step: Step, rays: Tensor, batch: Batch) -> None:

@@ -36,8 +36,8 @@ from hyperfront.solvers import PMTL, HVMax, Solver
 from hyperfront.solvers.names import SOLVERS, make_solver
 from hyperfront.storage import checkpoint
 from hyperfront.training import Callback, Progress, fit
+from hyperfront.training.refusals import check_solver
 from hyperfront.training.runs import Run, RunFolder
-from hyperfront.training.step import check_solver
 
 if TYPE_CHECKING:
     from hyperfront.comparison.protocol import Protocol

@@ -9,7 +9,7 @@ import torch
 from hyperfront.errors import LossError
 from hyperfront.solvers import Status
 from hyperfront.training.epochs import Epochs
-from hyperfront.training.step import check_losses
+from hyperfront.training.refusals import check_losses
 
 
 class Eager:

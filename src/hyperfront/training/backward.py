@@ -1,0 +1,113 @@
+"""``backward``: a step in a training loop of your own, in the place of ``loss.backward()``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
+
+from hyperfront.errors import HyperfrontError, LossError
+from hyperfront.model import ParetoModel
+from hyperfront.model.expected import expect_model
+from hyperfront.model.substitution import Network
+from hyperfront.problem import scalar
+from hyperfront.problem.units import Units
+from hyperfront.solvers import Solver, Status
+from hyperfront.storage.batches import Batch
+from hyperfront.training import ranks
+from hyperfront.training.refusals import check_losses, check_solver
+from hyperfront.training.step import Step, StepResult
+
+
+def backward(
+    model: ParetoModel | DistributedDataParallel,
+    rays: Tensor | Sequence,
+    losses: Callable[[Network], Tensor | Sequence[Tensor]],
+    *,
+    solver: Solver,
+    scale: float | Tensor = 1.0,
+) -> StepResult:
+    """Put the gradient of one step into ``.grad`` of the model's parameters: ``loss.backward()`` for your own loop.
+
+    ``losses(network)`` returns the ``m`` losses of one network, which is called like your module. A loss that the
+    solver cannot use is an error; ``status`` in the result says where it fell back.
+
+    ``scale`` multiplies the gradient. With ``scale=1 / k``, calls on ``k`` micro-batches of equal size, at the same
+    rays, add up to one call on the whole batch, for a solver whose weights follow from the ray alone
+    (:attr:`~hyperfront.solvers.Solver.fixed_weights`, such as ``LS``). It is an error for others.
+
+    In a job of several processes (``torch.distributed``), each with rows of its own, losses and gradients are averaged
+    over the ranks before the solver sees them, so that all ranks make the same update; ``model`` may be wrapped in
+    ``DistributedDataParallel``. Inside ``torch.autocast`` the losses run under autocast, and nothing else does.
+
+    >>> import hyperfront as hf
+    >>> model = hf.wrap(torch.nn.Linear(1, 1), ["small", "large"])
+    >>> x = torch.ones(4, 1)
+    >>> losses = lambda net: (net(x).square().mean(), (net(x) - 1).square().mean())
+    >>> result = backward(model, [0.5, 0.5], losses, solver=hf.LS())
+    >>> result.losses.shape
+    torch.Size([1, 2])
+    """
+
+    model = model.module if isinstance(model, DistributedDataParallel) else model
+    model = expect_model(model, "backward")
+    rays, kind = model.check(rays), model.device.type  # not aligned: the solver sees the losses of this batch
+    own: Any = OwnLosses(model, losses)
+    check_scale(check_solver(solver), scale)
+    step = Step(model, own, solver)
+    step.scale = scale
+    step.ranks = ranks.world_size()
+    if step.ranks > 1:
+        ranks.check_same(rays)
+    if torch.is_autocast_enabled(kind):  # for the target and its losses
+        step.dtype = torch.get_autocast_dtype(kind)
+    with torch.autocast(kind, enabled=False):
+        result = step(rays, ())
+    model.record["convention"] = solver.convention
+    if (result.status == Status.INVALID).any():
+        check_losses(result.losses, model.objectives, solver, where="in this step")
+        raise LossError("the gradients of the objectives are not finite")
+    return result
+
+
+@dataclass(frozen=True)
+class OwnLosses:
+    """A user's function of the network, with all that a step asks of a problem."""
+
+    model: ParetoModel
+    losses: Callable[[Network], Tensor | Sequence[Tensor]]
+    has_data = False
+
+    @property
+    def units(self) -> Units:
+        return Units.of(self.model.objectives, None, None, ())
+
+    def each_loss(self, network: Network, batch: Batch) -> tuple[Tensor, ...]:
+        found, names = list(self.losses(network)), self.model.objectives
+        if len(found) != len(names):
+            raise LossError(
+                "the losses do not fit the objectives",
+                got=f"{len(found)} losses",
+                expected=f"{len(names)}, for {', '.join(names)}",
+            )
+        return tuple(scalar(name, value) for name, value in zip(names, found))
+
+
+def check_scale(solver: Solver, scale: float | Tensor) -> None:
+    """An error for a scale that is no positive number, or that the solver cannot have."""
+    tensor = isinstance(scale, Tensor)  # its value is not looked at: that would stop a GPU
+    if not (scale.numel() == 1 if tensor else 0 < scale < math.inf):
+        raise HyperfrontError("the scale is no positive number", got=scale, expected="for example 1 / micro_batches")
+    if (tensor or scale != 1) and not solver.fixed_weights:
+        raise HyperfrontError(
+            f"gradients of {type(solver).__name__} at micro-batches do not add up to the one at the whole batch",
+            got=f"scale = {scale}, and weights that depend on the losses or gradients of the batch",
+            expected="scale = 1, or a solver whose weights follow from the ray alone, such as LS()",
+            fix="one call for the whole batch, whose losses recompute each micro-batch in the backward pass "
+            "(torch.utils.checkpoint; docs/loops.md shows it)",
+        )

@@ -1,0 +1,99 @@
+"""The networks of a step that go through the target together, and the gradients of their losses."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from hyperfront.model import ParetoModel
+from hyperfront.model.hypernets import inner_products
+from hyperfront.solvers import Solver
+
+SMALL = 2**26
+"""Gradients of the objectives that have no more entries than this, all together, may be computed in one pass."""
+
+
+@dataclass
+class Member:
+    """Networks that go through the target together: all rays of a step, or one of them."""
+
+    rays: Tensor
+    """``[k, m]``"""
+    leaf: Tensor
+    """``theta [k, n]``, where the graph of the target begins."""
+    losses: Callable[[], Sequence[Tensor]]
+    """Runs the networks: their losses, ``m`` times ``[k]``."""
+    kept: Callable[[], AbstractContextManager]
+    """Inside, the module can run again in the backward pass."""
+    columns: Sequence[Tensor] = ()
+    passes: list[Any] = field(default_factory=list)
+    gradients: list[Tensor] = field(default_factory=list)
+
+
+def passes(model: ParetoModel, columns: Sequence[Tensor], wanted: list[Tensor], *, keep: bool) -> list[Any]:
+    """For each wanted tensor its ``m`` gradients, one for every objective, summed over rays: a tensor or a list."""
+    m = len(columns)
+    if model.target.stacking.vectorizes(wanted[0].device) and m * wanted[0].numel() <= SMALL:
+        losses = torch.stack(list(columns))
+        cotangents = _identity(m, losses.dtype, losses.device)[..., None].expand(m, *losses.shape)
+
+        def back(g: Tensor) -> tuple[Tensor, ...]:
+            return torch.autograd.grad(losses, wanted, g, retain_graph=True, materialize_grads=True)
+
+        return list(torch.vmap(back)(cotangents))
+    found = []
+    for j, column in enumerate(columns, 1):
+        if column.requires_grad:
+            keep_graph, ones = keep or j < m, torch.ones_like(column)
+            found.append(torch.autograd.grad(column, wanted, ones, retain_graph=keep_graph, materialize_grads=True))
+        else:  # a gap between groups of which the batch has none
+            found.append(tuple(torch.zeros_like(tensor) for tensor in wanted))
+    return [list(each) for each in zip(*found)]
+
+
+@functools.cache
+def _identity(m: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.eye(m, dtype=dtype, device=device)
+
+
+def _combine(weights: Tensor, rows: Sequence[Tensor]) -> Tensor:
+    """``sum_j weights_j rows_j``, for ``weights [m]`` and rows of any shape, or ``[m, R]`` and rows ``[R, n]``."""
+    if isinstance(rows, Tensor):
+        return torch.einsum("jr,jrn->rn", weights, rows) if weights.ndim > 1 else torch.tensordot(weights, rows, 1)
+    weights = weights[..., None] if weights.ndim > 1 else weights
+    total = weights[0] * rows[0]  # a copy, since autograd may hand out the same memory twice
+    for weight, row in zip(weights[1:], rows[1:]):
+        total.addcmul_(weight, row)  # one at a time: of a large target, stacked copies would not fit
+    return total
+
+
+def gram_of(model: ParetoModel, solver: Solver, rays: Tensor, rows: Sequence[Tensor]) -> Tensor:
+    """Inner products ``[R, m, m]`` of the objectives' gradients, ``m`` times ``[R, n]``, in the solver's space."""
+    if solver.space == "hypernetwork":
+        return model.hypernet.gram(rays, torch.stack(list(rows), dim=1))
+    return inner_products(rows)
+
+
+def weighted(member: Member, losses: Tensor, weights: Tensor, shared: list[nn.Parameter]) -> list[Tensor]:
+    """The gradients of ``sum_j weights_j losses_j``, summed over the rays of a member."""
+    if len(member.passes) > 1 or (member.passes and not shared):  # the passes gave all, whose m gradients go with each
+        flat = weights[0] if len(weights) == 1 else weights.T
+        return [_combine(flat, member.passes.pop(0)) for _ in range(len(member.passes))]
+    if not member.passes:
+        return list(torch.autograd.grad(losses, [member.leaf, *shared], weights, materialize_grads=True))
+    found = _combine(weights.T, member.passes.pop())  # no loss of a ray depends on the theta of another
+    return [found, *torch.autograd.grad(losses, shared, weights, materialize_grads=True)]
+
+
+def joined(parts: Sequence[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts))
+
+
+def total(parts: Sequence[Tensor]) -> Tensor:
+    return functools.reduce(torch.add, parts)

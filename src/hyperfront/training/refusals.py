@@ -1,0 +1,55 @@
+"""What a step refuses: solvers that are none, losses that a solver cannot use, and an older form of checkpointing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from torch import Tensor
+
+from hyperfront.errors import HyperfrontError, LossError, TargetError
+from hyperfront.solvers import Solver
+from hyperfront.solvers.base import per_objective
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Inside, what PyTorch says of the older form of activation checkpointing becomes an error with its fix."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "use_reentrant" not in str(error):
+            raise
+        raise TargetError(
+            "reentrant activation checkpointing cannot give the gradients of generated tensors",
+            got="torch.utils.checkpoint.checkpoint(..., use_reentrant=True)",
+            fix="use_reentrant=False; in transformers gradient_checkpointing_enable({'use_reentrant': False})",
+        ) from error
+
+
+def check_solver(solver: Solver) -> Solver:
+    """An error for a name or a class where a solver should be."""
+    if isinstance(solver, Solver):
+        return solver
+    raise HyperfrontError("this is no solver", got=repr(solver), expected="an instance, such as hyperfront.EPO()")
+
+
+def check_losses(losses: Tensor, objectives: tuple[str, ...], solver: Solver, *, where: str) -> None:
+    """An error that names the objective, if a loss is one that the solver cannot work with."""
+    faults = {"NaN": losses.isnan(), "infinite": losses.isinf()}
+    least = None if solver.least is None else per_objective("ideal", solver.least, losses)
+    if least is not None:
+        faults["negative" if not least.any() else "below its ideal"] = losses < least
+    for fault, mask in faults.items():
+        if mask.any():
+            row, column = (int(i) for i in mask.nonzero()[0])
+            name, bound = objectives[column], "" if least is None else f"{least[column].item():g}"
+            low = fault not in ("NaN", "infinite")
+            raise LossError(
+                f"the objective {name!r} is {fault} {where}",
+                got=f"{losses[row, column].item():g}",
+                expected=f"a finite number{f' >= {bound}, as {type(solver).__name__} needs' if bound else ''}",
+                fix=f"shift it: supervised(..., ideal={{{name!r}: its smallest possible value}})"
+                if low
+                else "lower the learning rate, check the data for NaN, or clip inside the loss",
+            )
