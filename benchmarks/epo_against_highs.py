@@ -4,15 +4,17 @@
 
 The oracle writes the program once more from the definition, in numpy, from products rather than logarithms, and gives
 it to scipy's HiGHS, one ray at a time, with rows scaled by their largest entry and tolerances of 1e-10. The weights
-that EPO itself returns are put into that program: gap is how far they are from its optimum, violation by how much they
-break a constraint, both in those units. An instance without interior, i.e. where no weights satisfy all constraints by
-1e-9 or where the stricter program is infeasible by less than that, is counted apart: there even feasibility is a matter
-of rounding.
+that EPO itself returns are put into that program. Off the ray EPO's weights are a mixture of two optima: each is judged
+alone, by EPO with a descent of 0 (balance, or dominance on the ray) and of 1 (descent, or dominance). Gap is how far
+they are from its optimum, violation by how much they break a constraint, both in those units. An instance without
+interior, i.e. where no weights satisfy all constraints by 1e-9 or where the stricter program is infeasible by less than
+that, is counted apart: there even feasibility is a matter of rounding.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import statistics
 import time
 from collections import Counter
@@ -87,8 +89,8 @@ def floored(ray: np.ndarray) -> np.ndarray:
     return ray / ray.sum()
 
 
-def programs(loss: np.ndarray, ray: np.ndarray, gram: np.ndarray) -> list[Program]:
-    """What EPO promises to solve, in the order in which it gives up: one program (balance) or two (dominance)."""
+def programs(loss: np.ndarray, ray: np.ndarray, gram: np.ndarray, descent: int) -> list[Program]:
+    """What EPO promises to solve, in the order in which it gives up: one program off the ray, or two (dominance)."""
     m = len(loss)
     ray = floored(ray)
     u = ray * loss
@@ -103,9 +105,11 @@ def programs(loss: np.ndarray, ray: np.ndarray, gram: np.ndarray) -> list[Progra
     if mu <= 1e-4:
         restricted = scaled(sums, np.vstack([gram, q]), np.append(np.zeros(m), min(q.max(), 0)))
         return [restricted, scaled(sums, gram, np.zeros(m))]
-    rising = q > 0
-    keep = ~rising | top if rising.any() else np.ones(m, bool)
-    bound = np.where(top, 0.0, q) if rising.any() else np.zeros(m)
+    if descent:
+        return [scaled(gram @ p, gram, np.zeros(m))]
+    rising, above = q > 0, np.log(m * p) > mu
+    keep = ~rising | above if rising.any() else np.ones(m, bool)
+    bound = np.where(above, 0.0, q) if rising.any() else np.zeros(m)
     return [scaled(q, gram[keep], bound[keep])]
 
 
@@ -157,16 +161,16 @@ class Group:
         return f"{self.number:>7} {self.gap:>9.1e} {self.violation:>9.1e} {len(self.missed):>6}"
 
 
-def correctness(m: int, count: int, rays: int, seed: int) -> list[str]:
+def correctness(m: int, count: int, rays: int, seed: int, descent: int) -> list[str]:
     """Print one row of the table; the instances that miss the bar."""
     losses, preferences, grams = problems(count, m, seed)
     chunks = zip(*(torch.from_numpy(t).split(rays) for t in (losses, preferences, grams)))
-    solved = [EPO()(*chunk) for chunk in chunks]
+    solved = [EPO(descent=descent)(*chunk) for chunk in chunks]
     weights = torch.cat([w for w, _ in solved]).numpy()
     status = torch.cat([s for _, s in solved]).numpy()
     dominance, inside, apart = 0, Group(), Group()
     for i in range(count):
-        stages = programs(losses[i], preferences[i], grams[i])
+        stages = programs(losses[i], preferences[i], grams[i], descent)
         dominance += len(stages) == 2
         name = Status(int(status[i]))
         used = {Status.AS_NAMED: 0, Status.RELAXED: 1, Status.MIN_NORM: len(stages)}[name]
@@ -182,11 +186,12 @@ def correctness(m: int, count: int, rays: int, seed: int) -> list[str]:
             clear = clear and slacks[used] > INTERIOR
         if any(optimum is not None for optimum in oracle[:used]):
             gap = np.inf
-        label = f"m = {m}, problem {i}, {KINDS[i % len(KINDS)]}, {name.name}, HiGHS {oracle}, interior {slacks}"
+        label = f"m = {m}, descent {descent}, problem {i}, {KINDS[i % len(KINDS)]}, {name.name}"
+        label += f", HiGHS {oracle}, interior {slacks}"
         (inside if clear else apart).add(gap, violation, label)
         APART[KINDS[i % len(KINDS)]] += not clear
     relaxed, min_norm = (status == Status.RELAXED).sum(), (status == Status.MIN_NORM).sum()
-    print(f"{m:>3} {count:>8} {dominance:>9} {relaxed:>7} {min_norm:>8} | {inside} | {apart}", flush=True)
+    print(f"{m:>3} {descent:>7} {count:>8} {dominance:>9} {relaxed:>7} {min_norm:>8} | {inside} | {apart}", flush=True)
     return inside.missed + [f"{line} (apart)" for line in apart.missed]
 
 
@@ -201,7 +206,7 @@ def speed(m: int, rays: int, repeats: int) -> None:
         for _ in range(20):
             solver(*tensors)
         ours.append((time.perf_counter() - start) / 20)
-        lists = [programs(*instance) for instance in zip(losses, preferences, grams)]
+        lists = [programs(*instance, descent=0) for instance in zip(losses, preferences, grams)]
         start = time.perf_counter()
         for stages in lists:
             highs(stages[0])
@@ -229,10 +234,13 @@ def main() -> None:
     torch.set_num_threads(1)
     if options.problems:
         print(f"Correctness: distance from HiGHS, bar {BAR:g}")
-        print(f"{'':>39} |{'with interior':^36}|{'apart':^36}")
+        print(f"{'':>47} |{'with interior':^36}|{'apart':^36}")
         head = f"{'number':>7} {'gap':>9} {'violation':>9} {'missed':>6}"
-        print(f"{'m':>3} {'problems':>8} {'dominance':>9} {'relaxed':>7} {'min-norm':>8} | {head} | {head}")
-        rows = [correctness(m, options.problems, options.rays, options.seed) for m in options.objectives]
+        print(
+            f"{'m':>3} {'descent':>7} {'problems':>8} {'dominance':>9} {'relaxed':>7} {'min-norm':>8} | {head} | {head}"
+        )
+        cases = itertools.product(options.objectives, (0, 1))
+        rows = [correctness(m, options.problems, options.rays, options.seed, descent) for m, descent in cases]
         print("\n".join(line for missed in rows for line in missed) or "none missed")
         print("apart:", ", ".join(f"{number} {kind}" for kind, number in APART.most_common()))
     print(f"\nSpeed: {options.rays} rays, one core, median of {options.repeats}")

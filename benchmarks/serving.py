@@ -10,8 +10,9 @@ Two servers with the same code take turns under the same load: one of the whole 
     memory       resident memory of the server over many requests with random rays
 
 Requests are counted per second of the clock, and per second that the server had the processor: on a machine that others
-use too, the second is the one to compare. Bars: throughput .95, .8 and .4 of the plain server's; p99 under 3 times the
-median; health within 100 ms; memory flat over 100,000 requests.
+use too, the second is the one to compare. Bars: throughput .95, .8 and .35 of the plain server's; p99 under 3 times the
+median latency; under load, p999 under 3 times the median in processor seconds (5 to 17 times without ``gc.freeze``);
+health within 100 ms; memory flat over 100,000 requests.
 
     python benchmarks/serving.py
     python benchmarks/serving.py --quick
@@ -35,9 +36,11 @@ from typing import NamedTuple
 from stopwatch.load import Connection, burst, closed_loop, health_during, hostile_request, latencies, rays
 
 CONNECTIONS, BURST, LATENCY_TURNS = 8, 80, 9
-BARS = {"one ray": 0.95, "100 rays": 0.8, "a new ray each": 0.4}
-LOAD = (16, 64)
-"""Numbers of connections; p99 / p50 < 3 there."""
+BARS = {"one ray": 0.95, "100 rays": 0.8, "a new ray each": 0.35}
+LATENCY_BAR = 3
+"""The largest p99 / p50 at Poisson arrivals."""
+LOAD, LOAD_BAR = (16, 64), 3
+"""Numbers of connections; the largest p999 / p50 of the processor time that the server has during a request."""
 HEALTH_BAR = 100.0
 """The most milliseconds until a health check is answered, whatever else arrives."""
 
@@ -99,9 +102,8 @@ class Server:
                 time.sleep(0.05)
 
     def busy(self) -> float:
-        """Seconds that its threads have had a processor."""
-        tasks = Path(f"/proc/{self.process.pid}/task").iterdir()
-        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+        """Seconds that its threads have had a processor, by the clock that clock_getcpuclockid(3) names on Linux."""
+        return time.clock_gettime(~self.process.pid << 3 | 2)
 
     def megabytes(self) -> float:
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
@@ -162,7 +164,7 @@ def _rate(costs: Sequence[Cost], field: int) -> float:
 
 
 def measure_latency(options: argparse.Namespace, front: Server, capacity: float, run: Callable) -> None:
-    print(f"\nlatency at 70 % of that ({0.7 * capacity:.0f} requests a second); bar: p99 / p50 < 3")
+    print(f"\nlatency at 70 % of that ({0.7 * capacity:.0f} requests a second); bar: p99 / p50 < {LATENCY_BAR}")
     print(f"{'p50 ms':>8}{'p90 ms':>8}{'p99 ms':>8}{'p99 / p50':>11}")
     ratios = []
     for _ in range(LATENCY_TURNS):
@@ -174,14 +176,16 @@ def measure_latency(options: argparse.Namespace, front: Server, capacity: float,
 
 
 def measure_load(options: argparse.Namespace, front: Server, run: Callable) -> None:
-    print("\nclosed loop, 100 rays in rotation; bar: p99 / p50 < 3")
-    print(f"{'connections':>12}{'per second':>12}{'p50 ms':>8}{'p99 ms':>8}{'slowest':>9}{'p99 / p50':>11}")
+    print(f"\nclosed loop, 100 rays in rotation; bar: p999 / p50 < {LOAD_BAR}, in processor seconds")
+    header = f"{'connections':>11}{'per second':>12}{'time of':>12}{'p50 ms':>9}{'p99 ms':>9}{'p999 ms':>9}"
+    print(f"{header}{'p999 / p50':>12}")
     seconds = options.turns / 20
     for connections in LOAD:
-        found = run(closed_loop(front.port, rays("100 rays"), connections, seconds))
-        p50, p99 = (1000 * found[int(len(found) * share)] for share in (0.5, 0.99))
-        line = f"{connections:>12}{len(found) / seconds:>12.0f}{p50:>8.2f}{p99:>8.2f}{1000 * found[-1]:>9.1f}"
-        print(f"{line}{p99 / p50:>11.2f}")
+        times = run(closed_loop(front.port, rays("100 rays"), connections, seconds, front.busy))
+        for name, found in zip(("clock", "processor"), times):
+            p50, p99, p999 = (1000 * found[int(len(found) * share)] for share in (0.5, 0.99, 0.999))
+            line = f"{connections:>11}{len(found) / seconds:>12.0f}{name:>12}{p50:>9.2f}{p99:>9.2f}{p999:>9.2f}"
+            print(f"{line}{p999 / p50:>12.2f}")
 
 
 def measure_health(front: Server, run: Callable) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import signal
@@ -15,6 +16,7 @@ import pytest
 import torch
 
 import hyperfront as hf
+from hyperfront.apps.cli import _functions as commands
 from hyperfront.apps.cli.output import free_folder
 from hyperfront.apps.cli.train import _stopped as stopped
 from hyperfront.training.runs import RunFolder
@@ -309,7 +311,17 @@ def test_where_nothing_can_be_written_nothing_is_trained(tmp_path):
     assert "cannot write" in text and "phn-epo" not in text
 
 
-@pytest.mark.parametrize("command", ["demo", "problems", "train", "compare", "tune", "serve", "export", "explore"])
-def test_help_fits_on_two_screens(command, tmp_path, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
-    assert len(in_this_process(command, "--help", folder=tmp_path).splitlines()) <= 2 * 40
+@pytest.mark.parametrize("words", [[], *([name] for name in commands()), ["data", "fetch"]], ids=str)
+def test_help_fits_on_two_screens(words, tmp_path, monkeypatch):
+    columns, lines = 80, 24
+    monkeypatch.setenv("COLUMNS", str(columns))
+    printed = in_this_process(*words, "--help", folder=tmp_path).splitlines()
+    assert sum(max(1, math.ceil(len(line) / columns)) for line in printed) <= 2 * lines
+
+
+def test_help_breaks_lines_between_words(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    printed = in_this_process("evaluate", "--help", folder=tmp_path)
+    sentence = "At any number of rays, on validation or test data. Examples:"
+    assert sentence in " ".join(printed.split()) and "    hyperfront evaluate runs/demo --rays 100\n" in printed
+    assert all(len(line) <= 60 for line in printed.splitlines() if "    hyperfront" not in line)

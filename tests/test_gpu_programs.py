@@ -323,9 +323,12 @@ def test_a_step_made_of_programs_is_the_plain_step(monkeypatch: pytest.MonkeyPat
 # EPO
 
 
-def solved(losses: Tensor, rays: Tensor, gram: Tensor, floor: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def solved(
+    losses: Tensor, rays: Tensor, gram: Tensor, floor: Tensor | None = None, descent: float = EPO().descent
+) -> tuple[Tensor, Tensor]:
     floor = torch.zeros(losses.shape[1], dtype=torch.float64) if floor is None else floor
-    weights, status = epo_on_gpu(*(t.to(DEVICE) for t in (losses, rays, gram.double(), floor)), EPO().tolerance)
+    given = (t.to(DEVICE) for t in (losses, rays, gram.double(), floor))
+    weights, status = epo_on_gpu(*given, EPO().tolerance, descent)
     return weights.cpu().double(), status.cpu()
 
 
@@ -333,13 +336,18 @@ def solved(losses: Tensor, rays: Tensor, gram: Tensor, floor: Tensor | None = No
 @pytest.mark.parametrize("m", [2, 3, 5, 7])
 def test_epo_is_as_good_as_on_a_cpu(m: int, kind: str) -> None:
     losses, rays, gram = instances(kind, 6, m, seed=m)  # some on the ray, where dominance is sought
-    weights, status = solved(losses, rays, gram)
-    expected, its_status = EPO()(losses, rays, gram)
-    assert torch.equal(status, its_status)
-    (value, violation), (best, _) = (judge(losses, rays, gram, each, status) for each in (weights, expected))
-    torch.testing.assert_close(value, best, atol=1e-6, rtol=0)
-    assert violation.max() < 1e-6
-    torch.testing.assert_close(weights.sum(-1), torch.ones(6, dtype=torch.float64), atol=1e-6, rtol=0)
+    parts = []
+    for descent in (0.0, 1.0):
+        weights, status = solved(losses, rays, gram, descent=descent)
+        expected, its_status = EPO(descent=descent)(losses, rays, gram)
+        assert torch.equal(status, its_status)
+        results = (judge(losses, rays, gram, each, status, descent) for each in (weights, expected))
+        (value, violation), (best, _) = results
+        torch.testing.assert_close(value, best, atol=1e-6, rtol=0)
+        assert violation.max() < 1e-6
+        torch.testing.assert_close(weights.sum(-1), torch.ones(6, dtype=torch.float64), atol=1e-6, rtol=0)
+        parts.append(weights)
+    torch.testing.assert_close(solved(losses, rays, gram)[0], parts[0].lerp(parts[1], 0.2), atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize("m", [2, 4])
@@ -355,6 +363,15 @@ def test_epo_lifts_what_is_too_small_and_reports_what_is_invalid(m: int) -> None
     torch.testing.assert_close(weights, expected, atol=1e-6, rtol=0)
     torch.testing.assert_close(weights[3:], rays[3:], atol=1e-6, rtol=0)
     assert solved(losses[:3], rays[:3], gram[:3])[1].tolist() == [0, Status.FLOORED, 0]
+
+
+@pytest.mark.parametrize("m", [2, 3, 5])
+def test_epo_is_not_held_up_by_objectives_at_their_minimum(m: int) -> None:
+    losses, gram = torch.zeros(2, m), torch.zeros(2, m, m)
+    losses[:, -1] = gram[:, -1, -1] = 1
+    weights, status = solved(losses, torch.full((2, m), 1 / m), gram)
+    assert status.tolist() == 2 * [Status.FLOORED]
+    torch.testing.assert_close(weights, torch.eye(m).double()[-1].expand(2, m), atol=1e-6, rtol=0)
 
 
 def test_epo_drops_an_infeasible_restriction_and_survives_what_is_no_gram_matrix() -> None:

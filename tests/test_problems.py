@@ -382,7 +382,7 @@ def test_a_loss_that_is_not_one_number_is_named(bad, message):
 def test_a_function_with_the_wrong_number_of_objectives_is_refused():
     problem = hf.analytic(lambda x: x[:1], variables=3)
     with pytest.raises(LossError, match="l1, l2"):
-        problem.losses(lambda x: torch.zeros(3), ())
+        problem.losses(lambda: torch.zeros(3), ())
 
 
 def test_inputs_say_what_the_module_takes():

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from torch import Tensor
-from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
+from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensorMode
 
+import hyperfront as hf
 from hyperfront.errors import HyperfrontError
 from hyperfront.indicators import nonuniformity
 from hyperfront.solvers import EPO, LS, PMTL, Status, lift
@@ -100,21 +101,23 @@ def test_rays_are_solved_independently(kind: str, m: int, seed: int) -> None:
 @given(kinds, seeds)
 def test_the_closed_form_for_two_objectives_is_the_linear_program(kind: str, seed: int) -> None:
     losses, rays, gram = instances(kind, 30, 2, seed)
-    weights, status = EPO()(losses, rays, gram)
-    alpha, solved = maximize(*lp(losses, rays, gram))
-    assert solved.all()
-    ours, theirs = (judge(losses, rays, gram, w, status) for w in (weights, alpha))
-    assert torch.allclose(ours[0], theirs[0], rtol=0, atol=1e-8) and ours[1].max() < 1e-12
+    for descent in (0, 1):
+        weights, status = EPO(descent=descent)(losses, rays, gram)
+        alpha, solved = maximize(*lp(losses, rays, gram, descent))
+        assert solved.all()
+        ours, theirs = (judge(losses, rays, gram, w, status, descent) for w in (weights, alpha))
+        assert torch.allclose(ours[0], theirs[0], rtol=0, atol=1e-8) and ours[1].max() < 1e-12
 
 
 @pytest.mark.parametrize("m", [2, 3, 5, 10])
 @pytest.mark.parametrize("kind", (*HARMLESS, "duplicate", "zero"))
-def test_weights_are_the_optimum_that_highs_finds(m: int, kind: str) -> None:
+@pytest.mark.parametrize("descent", [0, 1])
+def test_weights_are_the_optimum_that_highs_finds(m: int, kind: str, descent: int) -> None:
     losses, rays, gram = instances(kind, 20, m, seed=m)
-    weights, status = EPO()(losses, rays, gram)
-    value, violation = judge(losses, rays, gram, weights, status)
+    weights, status = EPO(descent=descent)(losses, rays, gram)
+    value, violation = judge(losses, rays, gram, weights, status, descent)
     assert violation.max() < 1e-8
-    for i, (c, A, b) in enumerate(zip(*lp(losses, rays, gram))):
+    for i, (c, A, b) in enumerate(zip(*lp(losses, rays, gram, descent))):
         if status[i] == Status.RELAXED:
             assert highs(c, A, b) is None
             A, b = A[:-1], b[:-1]
@@ -155,7 +158,7 @@ def test_an_objective_without_gradient_is_always_a_way_out(kind: str, m: int, se
 
 def test_without_conflict_the_worst_product_gets_all_the_weight() -> None:
     losses, rays = torch.tensor([[2.0, 1.0, 1.0], [1.0, 1.0, 4.0]]), torch.full((2, 3), 1 / 3)
-    weights, status = EPO()(losses, rays, torch.eye(3).expand(2, 3, 3))
+    weights, status = EPO(descent=0)(losses, rays, torch.eye(3).expand(2, 3, 3))
     assert weights.tolist() == [[1, 0, 0], [0, 0, 1]] and status.tolist() == [0, 0]
     assert weights.dtype == torch.float32
 
@@ -197,7 +200,8 @@ def test_zero_losses_are_lifted_and_invalid_ones_reported(m: int) -> None:
     weights, status = EPO()(losses, rays, gram)
     assert status.tolist() == [0, Status.FLOORED, Status.FLOORED] + 4 * [Status.INVALID]
     assert torch.equal(weights[3:], rays[3:])
-    assert torch.allclose(weights.sum(-1), torch.ones(7)) and weights[1, 1] == 0
+    assert torch.allclose(weights.sum(-1), torch.ones(7))
+    assert EPO(descent=0)(losses, rays, gram)[0][1, 1] == 0
 
 
 @pytest.mark.parametrize("m", [2, 3])
@@ -217,7 +221,7 @@ def test_two_objectives_read_nothing_from_the_device() -> None:
     with FakeTensorMode():  # any value that is asked for raises
         weights, status = EPO()(*(torch.rand(shape) for shape in shapes))
         assert weights.shape == (R, 2)
-        with pytest.raises(DataDependentOutputException):
+        with pytest.raises(DynamicOutputShapeException):
             EPO()(torch.rand(R, 3), torch.rand(R, 3), torch.rand(R, 3, 3))
 
 
@@ -244,6 +248,99 @@ def test_more_than_ten_objectives() -> None:
     losses, rays, gram = instances("generic", 8, 16, seed=0)
     weights, status = EPO()(losses, rays, gram)
     assert judge(losses, rays, gram, weights, status)[1].max() < 1e-8
+
+
+# rays that cannot be met
+
+
+def hull(R: int, m: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Losses, rays and gradients of ``|x - e_j|^2`` at points of one face of the front, where ``l_1`` cannot bind.
+
+    The ray asks for a first loss above any on the front, and for the point's own losses among the others.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    inside = torch.rand(R, m - 1, generator=generator, dtype=torch.float64) + 0.1
+    place = torch.nn.functional.pad(inside / inside.sum(-1, keepdim=True), (1, 0))
+    offsets = place[:, None] - torch.eye(m, dtype=torch.float64)
+    losses = offsets.square().sum(-1)
+    rays = (1 / losses).index_fill(1, torch.tensor([0]), 1e-2)
+    return losses, rays / rays.sum(-1, keepdim=True), 2 * offsets
+
+
+@quick
+@given(st.integers(3, 7), seeds)
+def test_where_an_unmet_ray_is_on_the_front_descent_moves_no_loss_that_binds(m: int, seed: int) -> None:
+    losses, rays, grads = hull(5, m, seed)
+    gram = grads @ grads.mT
+    weights, status = EPO(descent=1)(losses, rays, gram)
+    fall = (gram @ weights[..., None])[..., 0]
+    assert not status.any() and fall[:, 0].min() > -1e-9  # the first loss can fall at no first-order cost
+    assert fall[:, 1:].abs().max() < 1e-8
+
+
+@quick
+@given(st.integers(3, 7), seeds)
+def test_where_all_losses_bind_descent_is_the_stationary_combination(m: int, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    place = (torch.rand(5, m, generator=generator, dtype=torch.float64) + 0.1).log().softmax(-1)
+    grads = 2 * (place[:, None] - torch.eye(m, dtype=torch.float64))
+    losses, rays = grads.square().sum(-1) / 4, torch.rand(5, m, generator=generator, dtype=torch.float64).softmax(-1)
+    off = nonuniformity(losses, rays) > 1e-4
+    weights, status = EPO(descent=1)(losses, rays, grads @ grads.mT)
+    assert not status.any() and torch.allclose(weights[off], place[off], atol=1e-6)
+
+
+@quick
+@given(st.integers(3, 7), seeds, st.floats(1e-3, 0.1))
+def test_off_the_front_the_loss_that_does_not_bind_is_lowered_too(m: int, seed: int, far: float) -> None:
+    """Beyond the face, away from ``e_1``: the balance program alone would rather have the first loss larger."""
+    _, rays, grads = hull(5, m, seed)
+    step = torch.full((m,), far / (m - 1), dtype=torch.float64).index_fill(0, torch.tensor([0]), -far)
+    grads = grads + 2 * step
+    losses, gram = grads.square().sum(-1) / 4, grads @ grads.mT
+    lowered, _ = EPO(descent=1)(losses, rays, gram)
+    assert ((gram @ lowered[..., None])[..., 0] > -1e-9).all()
+    assert (gram @ lowered[..., None])[:, 0, 0].min() > 1e-3 * far
+    balanced, _ = EPO(descent=0)(losses, rays, gram)
+    mixed, _ = EPO()(losses, rays, gram)
+    assert ((gram @ (mixed - balanced)[..., None])[:, 0, 0] > 0).all()
+
+
+@quick
+@given(kinds, objectives, seeds)
+def test_no_step_raises_a_product_above_the_average(kind: str, m: int, seed: int) -> None:
+    losses, rays, gram = instances(kind, 12, m, seed)
+    weights, _ = EPO()(losses, rays, gram)
+    share = floored(rays) * losses
+    share = share / share.sum(-1, keepdim=True)
+    above = share.log() > (share * share.log()).sum(-1, keepdim=True) + 1e-9
+    fall = (gram @ weights[..., None])[..., 0] / gram.abs().amax(-1).clamp_min(1e-300)
+    off = nonuniformity(losses, floored(rays)) > 1e-4
+    assert (fall[off[:, None] & above] >= -1e-8).all()
+
+
+@quick
+@given(kinds, objectives, seeds)
+def test_descent_changes_nothing_on_the_ray_and_mixes_two_programs_off_it(kind: str, m: int, seed: int) -> None:
+    losses, rays, gram = instances(kind, 9, m, seed)
+    off = nonuniformity(losses, floored(rays)) > 1e-4
+    (balanced, _), (mixed, _), (lowered, _) = (EPO(descent=d)(losses, rays, gram) for d in (0.0, 0.2, 1.0))
+    assert torch.allclose(mixed, 0.8 * balanced + 0.2 * lowered, rtol=0, atol=1e-9)
+    assert torch.allclose(balanced[~off], lowered[~off], rtol=0, atol=1e-9)
+
+
+def test_a_weakly_optimal_point_is_left_with_two_objectives_as_well() -> None:
+    """``l_1`` is at its minimum and the ray wants it lower still; ``l_2`` can fall without raising it."""
+    losses, rays = torch.tensor([[1.0, 1.0]]), torch.tensor([[0.9, 0.1]])
+    gram = torch.tensor([[[0.0, 0.0], [0.0, 1.0]]])
+    assert EPO(descent=0)(losses, rays, gram)[0].tolist() == [[1, 0]]  # this step has no length
+    assert torch.allclose(EPO()(losses, rays, gram)[0], torch.tensor([[0.8, 0.2]]))
+
+
+def test_a_share_of_descent_that_is_no_share_is_an_error() -> None:
+    for descent in (-0.1, 1.1, math.nan):
+        with pytest.raises(HyperfrontError, match="descent"):
+            EPO(descent=descent)
 
 
 # the linear program
@@ -405,6 +502,37 @@ def test_one_ray_that_is_not_finite_is_invalid_as_among_others(m, value):
     ):
         weights, status = EPO()(losses, ray, gram)
         assert status.tolist() == [Status.INVALID] and torch.equal(weights, ray)
+
+
+@pytest.mark.parametrize("m", [2, 3, 5])
+@pytest.mark.parametrize("R", [1, epo_module.FEW + 1])
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+def test_objectives_at_their_minimum_do_not_hold_up_the_others(m: int, R: int, unit: float) -> None:
+    """Losses of zero with gradients of zero, such as a penalty on increments that start at zero: as one objective then
+    has all of the products ``r_j l_j``, a step must lower it."""
+    generator = torch.Generator().manual_seed(m)
+    rays = torch.rand(R, m, generator=generator) + 0.05
+    losses, gram = torch.zeros(R, m), torch.zeros(R, m, m)
+    losses[:, -1], gram[:, -1, -1] = unit, 4 * unit
+    weights, status = EPO()(losses, rays / rays.sum(-1, keepdim=True), gram)
+    assert torch.equal(weights, torch.eye(m)[-1].expand(R, m)) and (status == Status.FLOORED).all()
+
+
+@pytest.mark.parametrize(("solver", "count"), [(EPO(), 3), (hf.HVMax(), 2), (hf.HVMax(), 3)], ids=str)
+def test_training_leaves_a_start_where_losses_are_zero(solver, count: int) -> None:
+    """All but the last loss are ``|x|^2``, which is zero with its gradient at the start, ``x = 0``."""
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return torch.stack([*[x.square().sum()] * (count - 1), (x - 1).square().sum()])
+
+    objectives = [f"l{j}" for j in range(count)]
+    problem = hf.analytic(function, variables=4, objectives=objectives, reference=[9] * count)
+    torch.manual_seed(0)
+    model = problem.model()
+    assert model.weights(torch.full((1, count), 1 / count)).abs().max() == 0
+    front = hf.fit(model, problem, solver=solver, epochs=2, rays_per_step=8, lr=1e-2, callbacks=[]).front
+    middle = front.losses[(front.rays - 1 / count).abs().sum(-1).argmin()]
+    assert (middle - 1).abs().max() < 0.5  # |x - (.5, .5, .5, .5)|: all products are equal there
 
 
 PAIR = ((0.5, 0.5), (0.9, 0.1))

@@ -130,7 +130,7 @@ def test_the_configuration_is_written_before_the_first_step(tmp_path):
     with pytest.raises(RuntimeError, match="here"):
         runs.run(tmp_path / "run", callbacks=(Fails(),))
     config = json.loads((tmp_path / "run" / "config.json").read_text())
-    assert config["solver"] == {"name": "EPO", "space": "weights", "tolerance": 1e-4}
+    assert config["solver"] == {"name": "EPO", "space": "weights", "tolerance": 1e-4, "descent": 0.2}
     assert config["preferences"] == {"name": "Dirichlet", "alpha": 0.2}
     assert json.loads((tmp_path / "run" / "environment.json").read_text())["torch"] == torch.__version__
 

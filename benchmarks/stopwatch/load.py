@@ -8,7 +8,7 @@ import json
 import random
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 IMAGE = struct.pack("<1296f", *(random.Random(0).random() for _ in range(1296)))
 HEADER = {
@@ -109,21 +109,26 @@ async def latencies(port: int, messages: Iterator[bytes], count: int, rate: floa
     return sorted(found)
 
 
-async def closed_loop(port: int, messages: Iterator[bytes], connections: int, seconds: float) -> list[float]:
-    """Sorted seconds of each request, one after the other on each of the connections."""
+async def closed_loop(
+    port: int, messages: Iterator[bytes], connections: int, seconds: float, busy: Callable[[], float]
+) -> tuple[list[float], list[float]]:
+    """For requests one after the other on each connection, sorted: seconds of the clock, and of ``busy`` meanwhile."""
     opened = [await Connection().open(port) for _ in range(connections)]
-    found: list[float] = []
+    clock: list[float] = []
+    processor: list[float] = []
     end = time.perf_counter() + seconds
 
     async def client(connection: Connection) -> None:
         while (start := time.perf_counter()) < end:
+            before = busy()
             await connection.send(next(messages))
-            found.append(time.perf_counter() - start)
+            clock.append(time.perf_counter() - start)
+            processor.append(busy() - before)
 
     await asyncio.gather(*(client(connection) for connection in opened))
     for connection in opened:
         connection.transport.close()
-    return sorted(found)
+    return sorted(clock), sorted(processor)
 
 
 def hostile_request(value: bytes) -> list[bytes]:

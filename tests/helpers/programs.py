@@ -56,17 +56,23 @@ def floored(rays: Tensor) -> Tensor:
     return rays / rays.sum(-1, keepdim=True)
 
 
-def lp(losses: Tensor, rays: Tensor, gram: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """EPO's program, rows and objective scaled to a largest entry of 1."""
+def lp(losses: Tensor, rays: Tensor, gram: Tensor, descent: float = 0.0) -> tuple[Tensor, Tensor, Tensor]:
+    """EPO's program, rows and objective scaled to a largest entry of 1: (4) or (5), or with ``descent`` (6) or (5)."""
     share = floored(rays)
     c, A, b = program((share * losses).log(), share, gram, EPO().tolerance)
+    lowered = ((b[:, -1:] == -torch.inf) & (descent == 1)).expand_as(b)
+    cost = (gram @ torch.nn.functional.normalize(share * losses, p=1, dim=-1)[..., None])[..., 0]
+    c = torch.where(lowered[:, 1:], cost, c)
+    b = torch.cat([b[:, :-1].masked_fill(lowered[:, :-1], 0), b[:, -1:]], 1)
     size = A.abs().amax(-1).clamp_min(1e-300)
     return c / c.abs().amax(-1, keepdim=True).clamp_min(1e-300), A / size[..., None], b / size
 
 
-def judge(losses: Tensor, rays: Tensor, gram: Tensor, weights: Tensor, status: Tensor) -> tuple[Tensor, Tensor]:
-    """Objective and largest violation of the program that the status names."""
-    c, A, b = lp(losses, rays, gram)
+def judge(
+    losses: Tensor, rays: Tensor, gram: Tensor, weights: Tensor, status: Tensor, descent: float = 0.0
+) -> tuple[Tensor, Tensor]:
+    """Objective and largest violation of the program that the status names, for EPO whose ``descent`` is 0 or 1."""
+    c, A, b = lp(losses, rays, gram, descent)
     b = b.clone()
     b[status == Status.RELAXED, -1] = -torch.inf
     slack = (A @ weights[..., None])[..., 0] - b

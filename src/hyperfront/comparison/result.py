@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -160,7 +161,7 @@ def measure(
 def _summary(front: Front) -> dict[str, Any]:
     return {
         "hypervolume": indicators.hypervolume(front.losses, front.reference) if front.reference else None,
-        "uniformity": front.uniformity(),
+        "uniformity": None if math.isnan(uniformity := front.uniformity()) else uniformity,
         "nondominated": front.nondominated_share(),
         "losses": [rounded(row) for row in front.losses.tolist()],
         "scores": {name: rounded(values.tolist()) for name, values in front.scores.items()},

@@ -200,4 +200,9 @@ def most_uniform(trials: Sequence[Any]) -> Any:
     """The trial with the highest uniformity among those whose losses no other trial dominates."""
     losses = torch.tensor([trial.user_attrs["losses"][0] for trial in trials], dtype=torch.float64)
     good = [trial for trial, keep in zip(trials, indicators.nondominated(losses).tolist()) if keep]
-    return max(good, key=lambda trial: trial.user_attrs["uniformity"])
+
+    def uniformity(trial: Any) -> float:
+        value = trial.user_attrs["uniformity"]
+        return -math.inf if math.isnan(value) else value  # not defined where losses are negative
+
+    return max(good, key=uniformity)

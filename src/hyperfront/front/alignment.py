@@ -21,6 +21,7 @@ from hyperfront import indicators
 from hyperfront.errors import HyperfrontError
 from hyperfront.front.evaluate import evaluate
 from hyperfront.model import ParetoModel
+from hyperfront.model.expected import expect_model
 from hyperfront.preferences import das_dennis
 from hyperfront.problem import Split
 
@@ -41,6 +42,7 @@ def align(
     the ray that was reached. Each grid ray keeps the ``c`` of the turn with its best uniformity. ``turned(turn=...,
     turns=...)`` is called after each turn.
     """
+    expect_model(model, "align")
     check_convention(model.record.get("convention", "inverse"))
     partitions = model.target.grid(model.m)
     rays = das_dennis(model.m, partitions).clamp_min(0.25 / partitions)  # a corner is impossible

@@ -12,6 +12,8 @@ from hyperfront import preferences
 from hyperfront.errors import ProblemError
 from hyperfront.front.front import Front
 from hyperfront.model import ParetoModel
+from hyperfront.model.derivatives import retried
+from hyperfront.model.expected import expect_model
 from hyperfront.model.substitution import called
 from hyperfront.problem import Problem, Split
 from hyperfront.problem.losses import Measure
@@ -39,7 +41,7 @@ def evaluate(
             expected="problem.val or problem.test, with problem = hyperfront.supervised(...)",
         )
     problem = split.problem
-    problem.check_model(model)
+    problem.check_model(expect_model(model, "evaluate"))
     table = preferences.layout(rays, model.m, model.objectives)
     losses, scores = _measure(model, split, table, batch_size)
     record = {key: value for key, value in model.record.items() if key not in ("convention", "units")}
@@ -63,6 +65,7 @@ def _measure(model: ParetoModel, split: Split, rays: Tensor, batch_size: int) ->
     measures = {**problem.measures, **{f"score {name}": score for name, score in problem.scores.items()}}
     at_once = max(1, 2**26 // model.target.held)  # rays whose weights fit in a quarter of a gigabyte
 
+    @retried  # for losses that take derivatives of the output
     def statistics(network: Any, batch: Any) -> Any:
         output = called(network, problem.inputs(batch))
         if problem.function is not None:

@@ -25,6 +25,8 @@ from hyperfront.preferences import Convention
 from hyperfront.storage import files
 from hyperfront.storage.schemas import upgrade
 
+ROUNDING = 1e-5
+"""Losses below zero by this share of the largest are zero."""
 FORMAT = "hyperfront-front"
 STEPS = ()
 SCHEMA = len(STEPS) + 1
@@ -84,10 +86,14 @@ class Front:
         """Mean over the rays of ``1 - KL(r l / sum r l || 1/m)``, with the logarithm to ``base``.
 
         Rays of the convention ``direction`` are inverted first; loss weights are not changed, as in the paper.
+        It is NaN, not defined, where a loss is negative by more than rounding: shares of losses need ``ideal=``.
         """
+        losses, largest = self.losses, self.losses.abs().amax(0)
+        if (losses < -ROUNDING * largest).any():
+            return math.nan
         direction = self.convention == "direction"
         rays = preferences.convert(self.rays, "direction", "inverse") if direction else self.rays
-        return float(indicators.uniformity(self.losses, rays, base=base).mean())
+        return float(indicators.uniformity(losses.clamp_min(0), rays, base=base).mean())
 
     def nondominated_share(self) -> float:
         """Share of the points that no other point dominates; copies of a point are counted once."""

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from hyperfront.errors import HyperfrontError
 from hyperfront.model.hypernets import Hypernet
+from hyperfront.model.sharded import refuse_sharded
 from hyperfront.model.substitution import called
 from hyperfront.model.summary import counts, title
 from hyperfront.model.target import Target
@@ -155,4 +156,5 @@ class ParetoModel(nn.Module):
 
     def save(self, path: str | Path) -> None:
         """Write the model to one safetensors file without code; :func:`hyperfront.load` reads it."""
+        refuse_sharded(self, "save")
         checkpoint.write(Path(path), self.state_dict(), {"model": self.document()})

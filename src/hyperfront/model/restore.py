@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from functools import partial
 from typing import Any
 
@@ -12,6 +11,7 @@ from torch import Tensor, nn
 from hyperfront.errors import CheckpointError
 from hyperfront.model.assemblies import ASSEMBLIES
 from hyperfront.model.hypernets import KINDS, Hypernet
+from hyperfront.model.leftovers import duplicate
 from hyperfront.model.pareto_model import ParetoModel
 from hyperfront.model.target import Target
 from hyperfront.model.wrap import check_objectives, own_hypernet
@@ -44,7 +44,7 @@ def restore(
     objectives = check_objectives(document["objectives"])
     if assembly["options"].get("terms", 1) not in (1, len(objectives)):
         raise CheckpointError("no such assembly", got=assembly["options"], expected=f"1 or {len(objectives)} terms")
-    module = copy.deepcopy(module)
+    module = duplicate(module)
     for name, parameter in module.named_parameters():
         parameter.requires_grad_(roles[name] in ("generated", "trained"))
     target = Target(

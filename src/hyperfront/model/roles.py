@@ -38,7 +38,8 @@ class TensorSpec:
 
 
 def matching(module: nn.Module, generate: Generate) -> list[str]:
-    """The floating-point parameters that a pattern, several patterns, or a predicate of name and parameter chooses."""
+    """The floating-point and complex parameters that a pattern, several of them, or a predicate of name and parameter
+    chooses."""
     parameters = dict(module.named_parameters())
     if not parameters:
         raise TargetError(
@@ -56,7 +57,7 @@ def matching(module: nn.Module, generate: Generate) -> list[str]:
     def chosen(name: str, parameter: nn.Parameter) -> bool:
         return patterns(name, parameter) if callable(patterns) else any(fnmatch.fnmatch(name, p) for p in patterns)
 
-    return [name for name, p in parameters.items() if p.is_floating_point() and chosen(name, p)]
+    return [name for name, p in parameters.items() if (p.is_floating_point() or p.is_complex()) and chosen(name, p)]
 
 
 def table(module: nn.Module, made: Collection[str], base: Rest | None, rest: Rest) -> tuple[TensorSpec, ...]:

@@ -14,13 +14,14 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from hyperfront.errors import TargetError
 from hyperfront.kernels.layers import ConvReluPool
-from hyperfront.storage.nests import map_leaves, tensors
+from hyperfront.storage.containers import PLAIN, how_to_register
+from hyperfront.storage.nests import leaves, map_leaves, map_tensors, tensors, things
 
 # Modules that vmap makes slower on a CPU (convolution, pooling: measured 2.5 times) or cannot batch (recurrence, fused
-# attention). Everything else, above all linear layers, gains from it.
+# attention, bags of embeddings). Everything else, above all linear layers, gains from it.
 _IMAGES = (nn.modules.conv._ConvNd, nn.modules.pooling._MaxPoolNd, nn.modules.pooling._AvgPoolNd)
 _LOOP_ON_CPU = (*_IMAGES, ConvReluPool)
-_LOOP_ALWAYS = (nn.RNNBase, nn.RNNCellBase, nn.MultiheadAttention)
+_LOOP_ALWAYS = (nn.RNNBase, nn.RNNCellBase, nn.MultiheadAttention, nn.EmbeddingBag)
 _LARGE = 2**17
 """Weights of a network from which on vmap makes convolutions slower on a GPU; side by side they are faster there."""
 
@@ -127,19 +128,58 @@ def _set_random_state(device: torch.device, state: list[Tensor]) -> None:
         torch.cuda.set_rng_state(own, device)
 
 
+class Crossing:
+    """Takes a batch into vmap and what a function returns out of it, as tensors alone: vmap knows few containers."""
+
+    def __init__(self, batch: Any):
+        self.inside, self.parts = batch, tensors(batch)
+        self.returned: Any = None
+
+    def batch(self, parts: list[Tensor]) -> Any:
+        """The batch with these tensors, those that vmap hands to a function."""
+        each = iter(parts)
+        return map_tensors(lambda _: next(each), self.inside)
+
+    def leave(self, found: Any) -> tuple[Tensor, ...]:
+        """The tensors of what the function returned."""
+        if not all(isinstance(thing, (Tensor, *PLAIN)) for thing in things(found)):
+            stack([found])  # an error that names it
+        self.returned = found
+        return tuple(tensors(found))
+
+    def nest(self, stacked: tuple[Tensor, ...]) -> Any:
+        """What the function returned, with the tensors of all rays."""
+        each = iter(stacked)
+        return map_tensors(lambda _: next(each), self.returned)
+
+
 def stack(results: list[Any]) -> Any:
     """What the rays returned, with a new first dimension; things that are not tensors must be the same for all."""
-    return map_leaves(_stack_leaves, *results)
+    try:
+        return map_leaves(_stack_leaves, *results)
+    except _NotStacked as error:
+        place = next((".".join(path) for path, leaf in leaves(results[0]) if leaf is error.leaf), "")
+        kind = type(error.leaf).__name__
+        raise TargetError(
+            "the outputs of several rays cannot be stacked",
+            got=f"{place}: {kind}" if place else kind,
+            expected="tensors, or containers of them, and other things that are the same at all rays",
+            fix="leave it out of the output (for a cache of transformers: config.use_cache = False), or make its type "
+            f"known: {how_to_register(kind)}",
+        ) from None
+
+
+class _NotStacked(Exception):
+    """A thing that differs between rays, and is no tensor."""
+
+    def __init__(self, leaf: Any):
+        super().__init__()
+        self.leaf = leaf
 
 
 def _stack_leaves(first: Any, *others: Any) -> Any:
     if isinstance(first, Tensor):
         return torch.stack([first, *others]) if others else first.unsqueeze(0)  # one ray: a view
-    if first is None or (isinstance(first, bool | int | float | str) and all(other == first for other in others)):
+    if isinstance(first, PLAIN) and all(other == first for other in others):
         return first
-    raise TargetError(
-        "the outputs of several rays cannot be stacked",
-        got=type(first).__name__,
-        expected="tensors, or tuples, lists and dicts of them",
-        fix="return a tuple or dict from the module (a wrapper with two lines does it)",
-    )
+    raise _NotStacked(first)

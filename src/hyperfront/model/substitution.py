@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from hyperfront.errors import TargetError
+from hyperfront.model.derivatives import with_gradients
 from hyperfront.storage.batches import Batch, arguments
 
 if TYPE_CHECKING:
@@ -167,11 +168,16 @@ class Network:
             if (places.buffers or places.caches) and (assigned := places.assigned()):
                 self._keep(assigned)
             return output
+        except RuntimeError as error:
+            return with_gradients(error, self._again, self.values, args, kwargs)
         finally:
             if before is None:
                 places.leave()
             elif before is not self.values:
                 places.fill(before)
+
+    def _again(self, values: dict[str, Tensor], args: tuple, kwargs: dict[str, Any]) -> Any:
+        return Network(self.target, values, together=self.together)(*args, **kwargs)
 
     @contextmanager
     def kept(self) -> Iterator[Network]:

@@ -14,7 +14,6 @@ always uses the batch's statistics and ``"shared"`` one running average for all 
 
 from __future__ import annotations
 
-import copy
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -28,9 +27,11 @@ from torch.nn.modules.instancenorm import _InstanceNorm
 
 from hyperfront.errors import TargetError
 from hyperfront.model.assemblies import Assembly, Replace
+from hyperfront.model.embeddings import without_sparse_gradients
+from hyperfront.model.leftovers import duplicate, settle
 from hyperfront.model.refusals import refuse
 from hyperfront.model.roles import Generate, Rest, matching, table
-from hyperfront.model.stacking import Stacking, side_by_side, stack
+from hyperfront.model.stacking import Crossing, Stacking, side_by_side, stack
 from hyperfront.model.substitution import Network, Places, called
 from hyperfront.preferences import das_dennis, interpolation, nearest
 from hyperfront.storage.batches import Batch
@@ -66,7 +67,7 @@ class Target(nn.Module):
         _check_choice("rest", rest, ("train", "freeze"))
         _check_choice("batching", batching, ("auto", "loop", "vmap"))
         _check_choice("batchnorm", batchnorm, ("grid", "batch", "shared"))
-        skeleton = copy.deepcopy(module).cpu()  # its values are never used again, so they need not fill a GPU
+        skeleton = duplicate(module).cpu()  # its values are never used again, so they need not fill a GPU
         object.__setattr__(self, "skeleton", skeleton)  # not registered: its parameters are not ours to train
         self.batchnorm = batchnorm
         self.stacking = Stacking(skeleton, batching)
@@ -75,6 +76,7 @@ class Target(nn.Module):
         self.assembly = assembly(skeleton, matching(skeleton, generate))
         _check_assembly(self.assembly, generate, skeleton)
         refuse(skeleton, self.assembly.names)
+        self.sparse = without_sparse_gradients(skeleton)
         self.tensors = table(skeleton, self.assembly.names, self.assembly.base, rest)
         self.sizes = [part.size for part in self.assembly.parts]
         self.n = sum(self.sizes)
@@ -125,6 +127,11 @@ class Target(nn.Module):
             for layer in self.norms.values():
                 layer.train()
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles, which have no place for what calls left behind."""
+        settle(self.skeleton)
+        return self.__dict__
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Target:
         """Follow a change of precision (``model.double()``); the private copy stays where it is."""
@@ -202,19 +209,26 @@ class Target(nn.Module):
         """
         statistics, running = self.statistics_for(rays, theta), self.batchnorm == "shared" and self.training
 
-        def one(theta: Tensor, statistics: Tensor, batch: Batch, shared: dict[str, Tensor] | None = None) -> Any:
-            return function(Network(self, self.assembled(theta, statistics, shared), together=shared is None), batch)
+        def alone(theta: Tensor, statistics: Tensor, batch: Batch, shared: dict[str, Tensor]) -> Any:
+            return function(Network(self, self.assembled(theta, statistics, shared)), batch)
 
         if self.stacking.wants_vmap(theta, running):
+            crossing = Crossing(batch)
+
+            def one(theta: Tensor, statistics: Tensor, parts: list[Tensor]) -> Any:
+                network = Network(self, self.assembled(theta, statistics), together=True)
+                return crossing.leave(function(network, crossing.batch(parts)))
+
             with self.stacking.attempt(theta.device, "forward"):
-                batched = torch.vmap(one, in_dims=(0, 0, 0 if split else None), randomness="different")
-                return batched(theta, statistics, batch)
+                dims = (0, 0, [0 if split else None] * len(crossing.parts))
+                batched = torch.vmap(one, in_dims=dims, randomness="different")
+                return crossing.nest(batched(theta, statistics, crossing.parts))
         parts = (map_tensors(lambda t: t[r], batch) if split else batch for r in range(len(theta)))  # noqa: B023
         rows = [theta.squeeze(0)] if len(theta) == 1 else theta  # one ray: a view, whose gradient is not copied
         if self.stacking.wants_streams(theta, running):
             # gradients of what the rays share meet in these views, on this stream
             shared = {name: tensor.view_as(tensor) for name, tensor in self.shared().items()}
-            return stack(side_by_side(partial(one, shared=shared), zip(rows, statistics, parts)))
+            return stack(side_by_side(partial(alone, shared=shared), zip(rows, statistics, parts)))
         results = []
         for row, statistic, part in zip(rows, statistics, parts):
             results.append(function(Network(self, self.assembled(row, statistic)), part))
@@ -305,10 +319,12 @@ class Target(nn.Module):
     def plain(self, theta: Tensor, ray: Tensor) -> nn.Module:
         """The module itself with ``theta`` and the ray's statistics written into it: no trace of this package."""
         with self.places.restored():
-            module = copy.deepcopy(self.skeleton)
+            module = duplicate(self.skeleton)
         values = self.unpack(theta)
         if self.norms and self.batchnorm == "grid":
             values |= self._unpack_statistics(self.statistics_at(ray[None])[0])
+        for name in self.sparse:
+            setattr(module.get_submodule(name), "sparse", True)  # noqa: B010 (its type is not known)
         own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
         for name, value in values.items():
             own[name].copy_(value)  # in place, so that tied weights stay tied

@@ -13,6 +13,7 @@ from hyperfront.model.assemblies import Replace
 from hyperfront.model.hypernets import KINDS, Architecture, Hypernet, MakeAssembly, OwnHypernet, architecture
 from hyperfront.model.pareto_model import ParetoModel
 from hyperfront.model.roles import Generate, Rest
+from hyperfront.model.sharded import refuse_sharded
 from hyperfront.model.target import Target
 
 
@@ -52,6 +53,7 @@ def wrap(
             got=f"the class {module.__name__}" if made else type(module).__name__,
             fix=f"{module.__name__}(...), an instance of it" if made else "put it into an nn.Module",
         )
+    refuse_sharded(module, "wrap")
     objectives = check_objectives(objectives)
     m, plan = len(objectives), None
     if isinstance(hypernet, str):

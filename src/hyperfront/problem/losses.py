@@ -23,6 +23,7 @@ from torch import Tensor
 
 from hyperfront.errors import LossError
 from hyperfront.storage.batches import Batch, rows
+from hyperfront.storage.containers import PLAIN, how_to_register
 from hyperfront.storage.nests import map_leaves, map_tensors, tensors
 
 
@@ -54,10 +55,12 @@ class Mean(Measure):
     """A function that averages over rows, such as a cross entropy."""
 
     function: Callable[[Any, Batch], Tensor]
+    rows: Callable[[Batch], int | Tensor] = rows
+    """Counts the rows of a batch."""
 
     def statistics(self, output: Any, batch: Batch) -> Any:
-        value, count = self.function(output, batch).double(), rows(batch)
-        return value * count, torch.full_like(value, count)
+        value, count = self.function(output, batch).double(), self.rows(batch)
+        return value * count, torch.ones_like(value) * count
 
     def value(self, statistics: Any) -> Tensor:
         return statistics[0] / statistics[1]
@@ -119,12 +122,20 @@ def _joined(first: Any, second: Any) -> Any:
     """Concatenate the rows of two leaves. In a list without tensors, each item is a row."""
     if isinstance(first, Tensor):
         return torch.cat([first, second]) if first.ndim else first
-    return first + second if isinstance(first, list) else first
+    if isinstance(first, list):
+        return first + second
+    if isinstance(first, PLAIN):
+        return first
+    kind = type(first).__name__
+    raise LossError(f"a {kind} cannot be gathered over batches", fix=f"make its type known: {how_to_register(kind)}")
 
 
 def _is_list_of_rows(nest: Any) -> bool:
     return isinstance(nest, list) and not tensors(nest)
 
 
-def as_measure(measure: Measure | Callable[[Any, Batch], Tensor]) -> Measure:
-    return measure if isinstance(measure, Measure) else Mean(measure)
+def as_measure(
+    measure: Measure | Callable[[Any, Batch], Tensor], count: Callable[[Batch], int | Tensor] = rows
+) -> Measure:
+    """A measure is itself; a function is a mean over rows, which ``count`` counts."""
+    return measure if isinstance(measure, Measure) else Mean(measure, count)

@@ -17,7 +17,7 @@ from hyperfront.model.substitution import Network
 from hyperfront.problem.losses import Measure
 from hyperfront.problem.sources import Source
 from hyperfront.problem.units import Units
-from hyperfront.storage.batches import Batch, arguments
+from hyperfront.storage.batches import Batch, arguments, split
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,8 @@ class Problem:
     make_target: Callable[[], nn.Module] | None = None
     example: Callable[[], Batch] | None = None
     """An input of one row of zeros. It gives shapes and types where the data are not loaded."""
+    divisible: bool = True
+    """Whether the rows of a batch are the first dimension of its tensors, so that rays can have different rows."""
     data_dir: str | Path | None = None
     """The folder of the data, if one was given. It is no part of the identity."""
 
@@ -107,6 +109,16 @@ class Problem:
             raise ProblemError(
                 "model and problem have different objectives", got=model.objectives, expected=self.objectives
             )
+
+    def divided(self, batch: Batch, parts: int) -> Batch:
+        """The batch ``[B, ...]`` as ``[parts, B / parts, ...]``, one part for each ray of a step."""
+        if not self.divisible:
+            raise ProblemError(
+                "a batch whose rows are counted by rows= cannot be split among the rays of a step",
+                got=f"{parts} rays",
+                fix="fit(..., share_batch=True), so that all rays see the whole batch, or rays_per_step=1",
+            )
+        return split(batch, parts)
 
     def losses(self, network: Network, batch: Batch) -> Tensor:
         """Compute the losses ``[m]`` of one network on one batch, in the problem's units."""

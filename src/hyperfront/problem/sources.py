@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +14,7 @@ import torch
 from torch import Tensor
 
 from hyperfront.errors import ProblemError
-from hyperfront.storage.batches import Batch, refuse_lists, row_range, rows, take, to_device
+from hyperfront.storage.batches import Batch, refuse_uncut, row_range, rows, take, to_device
 from hyperfront.storage.nests import tensors
 
 
@@ -60,7 +62,7 @@ class TensorSource:
     exact = True
 
     def __init__(self, data: Batch, augment: Augmentation | None = None):
-        refuse_lists(data, "shuffled")
+        refuse_uncut(data, "shuffled")
         self.data, self.rows, self.augment = data, rows(data), augment
         if not self.rows:
             raise ProblemError("a split has no rows")
@@ -112,8 +114,10 @@ class LoaderSource:
 
     exact = False
 
-    def __init__(self, loader: Iterable[Batch]):
+    def __init__(self, loader: Iterable[Batch], counted: bool = False):
         self.loader: Any = loader
+        self.counted = counted
+        """Whether rows are counted by a function of the problem's, not by first dimensions."""
         self.generator: torch.Generator | None = getattr(loader, "generator", None)
         size = getattr(loader, "batch_size", None)
         drawn_from = (getattr(loader, "sampler", None), getattr(loader, "dataset", None))
@@ -132,8 +136,9 @@ class LoaderSource:
             ) from None
 
     def epoch(self, batch_size: int, generator: torch.Generator, device: torch.device, skip: int) -> Iterator[Batch]:
-        for batch in self.batches(batch_size, device):
-            if not self.batch_size or rows(batch) == self.batch_size:  # a last partial batch is dropped
+        steps = self.steps(batch_size) if self.batch_size and self.counted else None
+        for batch in itertools.islice(self.batches(batch_size, device), steps):  # a last partial batch is dropped
+            if self.counted or not self.batch_size or rows(batch) == self.batch_size:
                 yield batch
 
     def batches(self, batch_size: int, device: torch.device) -> Iterator[Batch]:
@@ -183,8 +188,14 @@ class Deferred(Mapping[str, Source]):
     So a model of a built-in problem can be loaded on a machine without its data.
     """
 
-    def __init__(self, load: Callable[[], Mapping[str, Any]], names: Sequence[str], augment: Augmentation | None):
-        self._load, self._names, self._augment = load, tuple(names), augment
+    def __init__(
+        self,
+        load: Callable[[], Mapping[str, Any]],
+        names: Sequence[str],
+        augment: Augmentation | None,
+        counted: bool = False,
+    ):
+        self._load, self._names, self._augment, self._counted = load, tuple(names), augment, counted
         self._loaded: dict[str, Source] = {}
 
     def __getitem__(self, name: str) -> Source:
@@ -204,7 +215,7 @@ class Deferred(Mapping[str, Source]):
             raise ProblemError("the data cannot be loaded", got=repr(error)) from error
         if any(name not in splits for name in self._names):
             raise ProblemError("the data lack a split", got=", ".join(splits), expected=", ".join(self._names))
-        return as_sources(splits, self._augment)
+        return as_sources(splits, self._augment, self._counted)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -218,9 +229,11 @@ def resident(source: Source, device: torch.device) -> TypeGuard[TensorSource | N
     return isinstance(source, NoData) or (isinstance(source, TensorSource) and source.fits(device))
 
 
-def as_sources(splits: Mapping[str, Any], augment: Augmentation | None = None) -> dict[str, Source]:
+def as_sources(
+    splits: Mapping[str, Any], augment: Augmentation | None = None, counted: bool = False
+) -> dict[str, Source]:
     """Make a source for each split; the training split is augmented."""
-    sources = {name: as_source(data) for name, data in splits.items()}
+    sources = {name: as_source(data, counted) for name, data in splits.items()}
     if augment is not None:
         train = sources["train"]
         if not isinstance(train, TensorSource):
@@ -231,11 +244,33 @@ def as_sources(splits: Mapping[str, Any], augment: Augmentation | None = None) -
     return sources
 
 
-def as_source(data: Any) -> Source:
-    """Make the source for data that a user passes as a split."""
+def as_source(data: Any, counted: bool = False) -> Source:
+    """Make the source for data that a user passes as a split; with ``counted`` the problem counts rows itself."""
     if isinstance(data, TensorSource | LoaderSource | NoData):
         return data
-    held = data.values() if isinstance(data, dict) else data if isinstance(data, tuple | list) else [data]
+    _refuse_misread(data)
+    is_nest = isinstance(data, Tensor | tuple | Mapping) or dataclasses.is_dataclass(data)
+    if isinstance(data, torch.utils.data.TensorDataset) or (is_nest and tensors(data)):
+        if counted:
+            raise ProblemError(
+                "the rows of tensors in memory are their first dimension",
+                got="rows= for a split that is held as tensors",
+                fix="pass a list of batches or a DataLoader, or leave rows= out",
+            )
+        return TensorSource(data.tensors if isinstance(data, torch.utils.data.TensorDataset) else data)
+    if isinstance(data, Iterable) and hasattr(data, "__len__") and not isinstance(data, str | Mapping):
+        return LoaderSource(data, counted)
+    raise ProblemError(
+        "a split must be tensors or a sized iterable of batches",
+        got=type(data).__name__,
+        expected="(x, y, ...) tensors, a dict of tensors, a TensorDataset, a DataLoader or a list of batches",
+        fix="put a map-style Dataset into torch.utils.data.DataLoader(dataset, batch_size=..., shuffle=True)",
+    )
+
+
+def _refuse_misread(data: Any) -> None:
+    """An error for arrays, and for lists of tensors."""
+    held = data.values() if isinstance(data, Mapping) else data if isinstance(data, tuple | list) else [data]
     if any(isinstance(part, np.ndarray) for part in held):
         raise ProblemError("a split holds arrays", got="numpy arrays", fix="(torch.as_tensor(x), torch.as_tensor(y))")
     if isinstance(data, list) and data and all(isinstance(part, Tensor) for part in data):
@@ -243,15 +278,3 @@ def as_source(data: Any) -> Source:
             "a split is a list of tensors, which could mean columns or batches",
             fix="columns: a tuple (x, y, ...); batches: a list of tuples [(x, y, ...), ...]",
         )
-    if isinstance(data, torch.utils.data.TensorDataset):
-        return TensorSource(data.tensors)
-    if isinstance(data, Tensor | tuple | dict) and tensors(data):
-        return TensorSource(data)
-    if isinstance(data, Iterable) and hasattr(data, "__len__") and not isinstance(data, str | dict):
-        return LoaderSource(data)
-    raise ProblemError(
-        "a split must be tensors or a sized iterable of batches",
-        got=type(data).__name__,
-        expected="(x, y, ...) tensors, a dict of tensors, a TensorDataset, a DataLoader or a list of batches",
-        fix="put a map-style Dataset into torch.utils.data.DataLoader(dataset, batch_size=..., shuffle=True)",
-    )

@@ -13,6 +13,7 @@ from hyperfront.problem.losses import Measure, as_measure
 from hyperfront.problem.problem import Problem, check_reference
 from hyperfront.problem.sources import Augmentation, Deferred, as_sources
 from hyperfront.problem.units import Units
+from hyperfront.storage import batches
 from hyperfront.storage.batches import Batch
 
 
@@ -25,6 +26,7 @@ def supervised(
     reference: Sequence[float] | None = None,
     scores: Mapping[str, Measure | Callable[[Any, Batch], Tensor]] | None = None,
     inputs: Callable[[Batch], Batch] | None = None,
+    rows: int | Callable[[Batch], int | Tensor] | None = None,
     augment: Augmentation | None = None,
     scale: Mapping[str, float] | None = None,
     ideal: Mapping[str, float] | None = None,
@@ -40,6 +42,11 @@ def supervised(
     the batch. ``scores`` are reported beside the losses and not trained. ``augment`` changes training batches (see
     :class:`hyperfront.problem.sources.Augmentation`). ``train`` may also be a function that loads all three splits when
     they are first needed, as ``{"train": ..., "val": ..., "test": ...}``.
+
+    A batch is any nest of tuples, lists, mappings and dataclasses with tensors, whose first dimension counts rows.
+    Where it does not, as in graphs and packed sequences, ``rows`` says how many rows a batch has, or is a function that
+    counts them, ``rows=lambda batch: batch.num_graphs``; then a batch cannot be split among rays, so pass
+    ``share_batch=True`` or ``rays_per_step=1`` to :func:`hyperfront.fit`.
 
     ``make_target`` makes the module, for comparisons with other methods (:mod:`hyperfront.comparison.compare`), and
     ``identity``, such as ``{"problem": "mine", "arguments": {"rows": 400}}``, identifies the problem in result files.
@@ -68,13 +75,17 @@ def supervised(
         raise ProblemError("a score has the name of a loss", got=taken[0], fix="give it another name")
     given = {name: data for name, data in {"train": train, "val": val, "test": test}.items() if data is not None}
     deferred = callable(train) and not isinstance(train, Tensor)
+    count, counted = _counter(rows), rows is not None
     return Problem(
         objectives=objectives,
         reference=check_reference(reference, objectives),
         units=Units.of(objectives, scale, ideal, maximize),
-        measures={name: as_measure(f) for name, f in losses.items()},
-        scores={name: as_measure(f) for name, f in (scores or {}).items()},
-        sources=Deferred(train, ("train", "val", "test"), augment) if deferred else as_sources(given, augment),
+        measures={name: as_measure(f, count) for name, f in losses.items()},
+        scores={name: as_measure(f, count) for name, f in (scores or {}).items()},
+        sources=Deferred(train, ("train", "val", "test"), augment, counted)
+        if deferred
+        else as_sources(given, augment, counted),
+        divisible=not counted,
         inputs=inputs or _first,
         identity=identity,
         make_target=make_target,
@@ -82,11 +93,23 @@ def supervised(
     )
 
 
+def _counter(given: int | Callable[[Batch], int | Tensor] | None) -> Callable[[Batch], int | Tensor]:
+    """How the rows of a batch are counted."""
+    if given is None:
+        return batches.rows
+    if callable(given):
+        return given
+    if isinstance(given, int) and given > 0:
+        return lambda batch: given
+    raise ProblemError("rows is neither a number nor a function of a batch", got=repr(given), expected="rows=32")
+
+
 def _first(batch: Batch) -> Batch:
     if not isinstance(batch, tuple | list):
         raise ProblemError(
             "a batch is no tuple, so the input of the module is unknown",
-            got=type(batch).__name__,
+            got=f"a {type(batch).__name__}"
+            + (f" of {', '.join(map(str, batch))}" if isinstance(batch, Mapping) else ""),
             fix="say it with supervised(..., inputs=lambda batch: ...)",
         )
     return batch[0]

@@ -39,7 +39,7 @@ class Solver(ABC):
     space: Literal["weights", "hypernetwork"] = "weights"
     """Where those gradients live: with respect to the generated weights, or to the hypernetwork's parameters."""
     positive: bool = False
-    """Whether losses must be positive."""
+    """Whether losses must be positive; zeros are lifted (:meth:`floored`)."""
     fixed_weights: bool = False
     """Whether the weights follow from the ray alone. Then the gradients of micro-batches add up to that of the whole
     batch; weights that depend on losses or gradients differ from one micro-batch to the next."""
@@ -48,6 +48,11 @@ class Solver(ABC):
     solved one by one where they are trained one after the other."""
     convention: Convention = "weights"
     """What a ray means to a model trained with this solver."""
+
+    @property
+    def least(self) -> float | Sequence[float] | None:
+        """Losses below this, one number or one for each objective, mean nothing to the solver; None: all losses do."""
+        return 0.0 if self.positive else None
 
     @abstractmethod
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]: ...
@@ -91,6 +96,14 @@ def per_objective(name: str, value: float | Sequence[float], losses: Tensor) -> 
     if table.ndim > 1 or (table.ndim == 1 and len(table) != m):
         raise HyperfrontError(f"{name} does not fit the objectives", got=value, expected=f"one number, or {m} of them")
     return table.expand(m)
+
+
+def meaningful(solver: Solver, losses: Tensor) -> Tensor:
+    """Which rays ``[R]`` have losses that are finite, and none below what the solver can work with."""
+    finite = losses.isfinite().all(-1)
+    if solver.least is None:
+        return finite
+    return finite & (losses >= per_objective("ideal", solver.least, losses)).all(-1)
 
 
 def rescale(weights: Tensor, otherwise: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ in :meth:`Chain.state`, which training keeps in its checkpoints, so that a run r
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -72,6 +73,13 @@ class Chain(Solver):
     positive: bool  # pyrefly: ignore[bad-override]
     convention: Convention  # pyrefly: ignore[bad-override]
     joint: bool  # pyrefly: ignore[bad-override]
+
+    @property
+    def least(self) -> float | Sequence[float] | None:
+        """The solver's own, as long as the losses that it sees have the sign of the losses themselves."""
+        if any(transform.shifts for transform in self.before):
+            return None
+        return self.solver.least if not self.before or self.solver.least == 0 else None
 
     @property
     def fixed_weights(self) -> bool:  # pyrefly: ignore[bad-override]

@@ -29,6 +29,10 @@ class COSMOS(Scalarization):
 
     convention = "direction"
 
+    @property
+    def least(self) -> float | tuple[float, ...] | None:
+        return self.ideal if self.weight else None
+
     def value(self, losses: Tensor, rays: Tensor) -> Tensor:
         above = losses - per_objective("ideal", self.ideal, losses)
         return (rays * losses).sum(-1) - self.weight * cosine_similarity(above, rays, dim=-1)

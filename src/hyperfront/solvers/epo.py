@@ -9,13 +9,29 @@ Mahapatra and Rajan (ICML 2020) find, for every step, the weights ``alpha`` of t
 
 A step along ``-G^T alpha`` lowers loss ``j`` at the rate ``(C alpha)_j``. Over ``alpha`` in the simplex:
 
-    balance, mu > tolerance:      max q . alpha      s.t.  (C alpha)_j >= 0    where u_j is largest
-                                                           (C alpha)_j >= q_j  where else q_j <= 0              (4)
+    balance, mu > tolerance:      max q . alpha      s.t.  (C alpha)_j >= 0    where a_j > 0
+                                                           (C alpha)_j >= q_j  where a_j <= 0 and q_j <= 0      (4)
                                                            (no q_j > 0: C alpha >= 0)
     dominance, mu <= tolerance:   max 1^T C alpha    s.t.  C alpha >= 0,  q . alpha >= min(max_j q_j, 0)        (5)
+    descent:                      max p^T C alpha    s.t.  C alpha >= 0                                         (6)
 
-The balance program is always feasible, since the min-norm weights are. The last constraint of (5) can be infeasible for
-``m >= 3`` (a few per cent of random instances); it is then dropped, and the ray counted as relaxed.
+On the ray the weights are the optimum of (5). Off the ray they are ``(1 - descent)`` times the optimum of (4) plus
+``descent`` times that of (6). The paper uses (4) alone, and bounds there only the largest product.
+
+Why (6): where a ray cannot be met, some products stay below the others, and (4) would rather have these losses larger.
+Nothing lowers them, so that a point off the front can stay there, or a hypernetwork can drift there at no cost. (6)
+lowers all losses where that is possible. On the front ``G^T lambda = 0`` for some ``lambda`` in the simplex, hence
+``lambda^T C alpha = 0``, and (6) changes no loss with ``lambda_j > 0``: the place on the front is decided by (4) alone.
+Only a loss that does not bind, ``lambda_j = 0``, may fall further, at no first-order cost to the others. ``p`` counts
+the largest products most: with equal weights (6) would lower a small loss to its minimum on the way to the front, and a
+gradient that vanishes there would keep it, even at a ray that can be met.
+
+Why ``a_j > 0`` in (4): these products are above the average, and lowering them is what balance means. So no step raises
+the largest product, nor any other one above the average. For ``m = 2`` this is the paper's rule.
+
+Programs (4) and (6) are always feasible, since the min-norm weights are. The last constraint of (5) can be infeasible
+for ``m >= 3`` (a few per cent of random instances); it is then dropped, and the ray counted as relaxed. A ray that
+cannot be met is counted as named: no single step can tell, and (4) and (6) are solved there as anywhere.
 
 The weights do not change with the scale of the Gram matrix. They do change with the scale of the rays, since ``a``
 grows with ``r`` and ``q`` is a bound in (4): that is why rays are points of the simplex here.
@@ -24,6 +40,7 @@ grows with ``r`` and ``q`` is a bound in (4): that is why rays are points of the
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,6 +48,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from hyperfront.errors import HyperfrontError
 from hyperfront.kernels import on_gpu
 from hyperfront.solvers.base import Solver, Status, check_gram
 from hyperfront.solvers.linalg.linprog import maximize, maximize_or_relax
@@ -39,18 +57,19 @@ from hyperfront.solvers.linalg.minnorm import min_norm
 
 RAY_FLOOR = 1e-6  # a ray's 0 has no logarithm: entries are lifted to this, and the ray renormalized
 LOSS_FLOOR = 1e-30  # likewise for losses; a training step that knows their usual size can lift them sooner
-FEW = 8  # rays for which plain numbers are faster than tensors (benchmarks/epo_forms.py)
+FEW = 4  # rays for which plain numbers are faster than tensors (benchmarks/epo_forms.py)
 TIE = 1e-12  # ln u_j this close to the largest is the largest: which of equal products rounds up must not matter
 ROUNDING = 1e-14  # a sum this small beside the sum of its terms' sizes is zero
 
 
 @dataclass(frozen=True)
 class EPO(Solver):
-    """Exact Pareto optimal search (PHN-EPO): equations (1) to (5) of :mod:`hyperfront.solvers.epo`.
+    """Exact Pareto optimal search (PHN-EPO): equations (1) to (6) of :mod:`hyperfront.solvers.epo`.
 
     ``space`` says which gradients the Gram matrix should be of: ``"weights"``, Algorithm 1 of the paper, or
     ``"hypernetwork"``, its code. ``tolerance`` is the ``mu`` above which the losses are balanced rather than all
-    lowered.
+    lowered, and ``descent`` the share of the weights that lowers all losses even then: the larger it is, the closer
+    rays that cannot be met stay to the front, and the less exactly all rays are balanced in a training of given length.
 
     The same weights come out of four pieces of code, each the fastest somewhere (``benchmarks/epo_forms.py``): plain
     numbers for a few rays on a CPU; for more rays the closed form of two objectives, and the batched program of
@@ -66,17 +85,22 @@ class EPO(Solver):
 
     space: Literal["weights", "hypernetwork"] = "weights"  # pyrefly: ignore[bad-override] (frozen)
     tolerance: float = 1e-4
+    descent: float = 0.2
 
     needs_gram = True
     joint = False
     positive = True
     convention = "inverse"
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.descent <= 1:
+            raise HyperfrontError("the share of descent is no share", got=self.descent, expected="0 to 1, e.g. 0.2")
+
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
         gram, losses = check_gram(self, losses, rays, gram), losses.detach()
         if len(losses) <= FEW and losses.device.type == "cpu":
             each = zip(losses.tolist(), rays.tolist(), gram.tolist())
-            found = [one_ray(*numbers, self.tolerance) for numbers in each]
+            found = [one_ray(*numbers, self.tolerance, self.descent) for numbers in each]
             if all(alpha is not None for alpha in found):
                 return losses.new_tensor(found), torch.zeros(len(found), dtype=torch.uint8)
         least = losses.amin(-1)
@@ -87,11 +111,11 @@ class EPO(Solver):
         logs = (losses.to(torch.float64).clamp_min(LOSS_FLOOR) * share).log()
         status = (least < LOSS_FLOOR) * int(Status.FLOORED)
         if losses.shape[-1] == 2:
-            alpha = two_objectives(logs, share, gram, self.tolerance)
+            alpha = two_objectives(logs, share, gram, self.tolerance, self.descent)
         else:
             gram = gram.masked_fill(~valid[:, None, None], 0)  # an invalid ray must not cost pivots
             with torch.inference_mode():  # autograd's bookkeeping would be a sixth of the time
-                alpha, status = _many(logs, share, gram, self.tolerance, status)
+                alpha, status = _many(logs, share, gram, self.tolerance, self.descent, status)
         weights = torch.where(valid[:, None], alpha.to(losses.dtype), rays.to(losses.dtype))
         return weights, status.masked_fill(~valid, Status.INVALID).to(torch.uint8)
 
@@ -100,11 +124,12 @@ class EPO(Solver):
             return super().floored(losses, rays, gram, floor)
         from hyperfront.kernels.gpu.epo import epo_on_gpu  # needs Triton
 
-        return epo_on_gpu(losses.detach(), rays, check_gram(self, losses, rays, gram), floor, self.tolerance)
+        gram = check_gram(self, losses, rays, gram)
+        return epo_on_gpu(losses.detach(), rays, gram, floor, self.tolerance, self.descent)
 
 
-def two_objectives(logs: Tensor, rays: Tensor, gram: Tensor, tolerance: float) -> Tensor:
-    """The optimum of (4) or (5) for ``m = 2``, in closed form: ``alpha = (t, 1 - t)`` at one end of an interval.
+def two_objectives(logs: Tensor, rays: Tensor, gram: Tensor, tolerance: float, descent: float) -> Tensor:
+    """The weights for ``m = 2`` in closed form: every optimum is ``alpha = (t, 1 - t)`` at one end of an interval.
 
     With ``gap = ln u_1 - ln u_2`` the shares are ``p_1 = sigmoid(gap)`` and ``p_2 = sigmoid(-gap)``, and the anchor is
     ``a = gap (r_1 p_2, -r_2 p_1)``. Objective ``j`` bounds the weight of the other one only in conflict, by
@@ -112,8 +137,9 @@ def two_objectives(logs: Tensor, rays: Tensor, gram: Tensor, tolerance: float) -
         f_j = 1 if c12 >= 0 else min(1, (c_jj - b_j) / (c_jj - c12)),        1 - f_1 <= t <= f_2,
 
     with ``b = q`` for balance (the objective with the larger ``u`` is never the one that binds) and ``b = 0`` for
-    dominance, where the restriction cuts the interval once more (never to nothing, since ``c12^2 <= c11 c22``).
-    The objective decides for the upper end if ``q_1 > q_2`` (balance) or ``c11 > c22`` (dominance).
+    descent and dominance, where the restriction cuts the interval once more (never to nothing, since
+    ``c12^2 <= c11 c22``). The objective decides for the upper end if ``q_1 > q_2`` (balance), ``(C p)_1 > (C p)_2``
+    (descent) or ``c11 > c22`` (dominance).
     """
     gap = F.hardshrink(logs - logs.flip(-1), TIE)
     log_share = F.logsigmoid(gap)
@@ -123,15 +149,18 @@ def two_objectives(logs: Tensor, rays: Tensor, gram: Tensor, tolerance: float) -
     anchor = gap * rays * share.flip(-1)
     own, cross = gram.diagonal(dim1=-2, dim2=-1), gram[:, :1, 1]
     q = own * anchor + cross * anchor.flip(-1)
-    cap = ((own - q * balance) / (own - cross)).clamp_max(1).masked_fill(cross >= 0, 1)
-    hi, lo = cap[:, 1], 1 - cap[:, 0]
-    first, second = torch.where(balance, q, own).unbind(-1)
-    end = torch.where(first > second, hi, lo)
+    bound = torch.stack([q, torch.zeros_like(q)])
+    cap = ((own - bound) / (own - cross)).clamp_max(1).masked_fill(cross >= 0, 1)
+    lower, upper = 1 - cap[..., 0], cap[..., 1]  # [2, R]: of balance, and of descent
+    first, second = torch.stack([q, own * share + cross * share.flip(-1)]).unbind(-1)  # q and C p
+    ends = torch.where(first > second, upper, lower)
+    longer = torch.where(own[:, 0] > own[:, 1], upper[1], lower[1])
 
     q1, q2 = q.unbind(-1)
     slope, need = q1 - q2, q.amax(-1).clamp_max(0) - q2  # the restriction: slope t >= need
-    broken = slope * end < need.masked_fill(balance[:, 0], -torch.inf)
-    t = torch.where(broken, (need / slope).clamp(lo, hi), end)
+    broken = slope * longer < need
+    dominance = torch.where(broken, (need / slope).clamp(lower[1], upper[1]), longer)
+    t = torch.where(balance[:, 0], ends[0].lerp(ends[1], descent), dominance)
     return torch.stack([t, 1 - t], -1)
 
 
@@ -143,18 +172,23 @@ def program(logs: Tensor, rays: Tensor, gram: Tensor, tolerance: float) -> tuple
     mu = (log_share.exp() * log_share).mean(-1, keepdim=True)
     dominance = mu <= tolerance
 
-    terms = gram * (rays * (log_share - mu))[:, None]  # C_jk a_k
+    # ln(m p_j) - mu = sum_k p_k (ln p_j - ln p_k), which does not cancel where one objective has nearly all of p
+    share = log_share.exp() / logs.shape[-1]
+    above = (share[:, None] * (logs[:, :, None] - logs[:, None])).sum(-1)
+    terms = gram * (rays * above)[:, None]  # C_jk a_k
     q = terms.sum(-1)
     q = q.masked_fill(q.abs() <= ROUNDING * terms.abs().sum(-1), 0)
     most = q.amax(-1, keepdim=True)
-    level = dominance | (most <= 0) | (logs == 0)
+    level = dominance | (most <= 0) | (above > 0)
     limit = q.masked_fill(q > 0, -torch.inf).masked_fill(level, 0)  # controlled ascent
     restriction = torch.where(dominance, most.clamp_max(0), -torch.inf)
     c = torch.where(dominance, gram.sum(-1), q)
     return c, torch.cat([gram, q[:, None]], 1), torch.cat([limit, restriction], 1)
 
 
-def one_ray(losses: list[float], ray: list[float], gram: list[list[float]], tolerance: float) -> list[float] | None:
+def one_ray(
+    losses: list[float], ray: list[float], gram: list[list[float]], tolerance: float, descent: float
+) -> list[float] | None:
     """The same for one ray in plain numbers; None for what has to be lifted, relaxed or refused, or needs more care."""
     if not all(LOSS_FLOOR <= loss < math.inf for loss in losses):
         return None
@@ -170,20 +204,42 @@ def one_ray(losses: list[float], ray: list[float], gram: list[list[float]], tole
     log_share = [log - mean for log in logs]  # ln(m p)
     mu = sum(math.exp(log) * log for log in log_share) / len(logs)
 
-    anchor = [entry * (log - mu) for entry, log in zip(share, log_share)]
+    p = [math.exp(log) / len(logs) for log in log_share]
+    anchor = [entry * sum(map(operator.mul, p, (log - other for other in logs))) for entry, log in zip(share, logs)]
     terms = [[entry * a for entry, a in zip(row, anchor)] for row in gram]  # C_jk a_k
     q = [sum(row) if abs(sum(row)) > ROUNDING * sum(map(abs, row)) else 0.0 for row in terms]
     most = max(q)
     if mu <= tolerance:
         return maximize_one([sum(row) for row in gram], [*gram, q], [0.0] * len(q) + [min(most, 0.0)])
-    level = [most <= 0 or log == 0 for log in logs]
+    level = [most <= 0 or a > 0 for a in anchor]
     bounds = [(row, 0.0 if flat else rate) for row, rate, flat in zip(gram, q, level) if flat or rate <= 0]
-    return maximize_one(q, *zip(*bounds))
+    cost = [sum(map(operator.mul, row, p)) for row in gram]
+    balanced, lowered = maximize_one(q, *zip(*bounds)), maximize_one(cost, gram, [0.0] * len(q))
+    if balanced is None or lowered is None:
+        return None
+    return [(1 - descent) * one + descent * other for one, other in zip(balanced, lowered)]
 
 
-def _many(logs: Tensor, rays: Tensor, gram: Tensor, tolerance: float, status: Tensor) -> tuple[Tensor, Tensor]:
-    """Restricted, then relaxed, then min-norm: the weights, and the status where it is worse than the one given."""
+def _many(
+    logs: Tensor, rays: Tensor, gram: Tensor, tolerance: float, descent: float, status: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The weights, and the status where it is worse than the one given: (5) alone, or (4) and (6) side by side."""
     c, A, b = program(logs, rays, gram, tolerance)
+    off = (b[:, -1] == -torch.inf).nonzero()[:, 0]  # rays that (4) balances
+    bound = F.pad(torch.zeros_like(gram[off, 0]), (0, 1), value=-torch.inf)
+    cost = (gram * logs.softmax(-1)[:, None]).sum(-1)  # C p
+    c, b = torch.cat([c, cost[off]]), torch.cat([b, bound])
+    which = torch.cat([torch.arange(len(logs), device=off.device), off])
+    alpha, kind = _solved(c, A[which], b, gram[which], status[which])
+    alpha, lowered = alpha.split([len(logs), len(off)])
+    kind, its_kind = kind.split([len(logs), len(off)])
+    alpha[off] = alpha[off].lerp(lowered, descent)
+    kind[off] = torch.where(its_kind == Status.MIN_NORM, its_kind, kind[off])
+    return alpha, kind
+
+
+def _solved(c: Tensor, A: Tensor, b: Tensor, gram: Tensor, status: Tensor) -> tuple[Tensor, Tensor]:
+    """Restricted, then relaxed, then min-norm: the weights, and the status where it is worse than the one given."""
     alpha, solved, kept = maximize_or_relax(c, A, b)
     status = status.masked_fill(~kept, Status.RELAXED)
     if not solved.all():

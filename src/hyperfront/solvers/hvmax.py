@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from hyperfront.errors import HyperfrontError
-from hyperfront.solvers.base import Solver, check_shapes, named, per_objective, rescale
+from hyperfront.solvers.base import Solver, check_shapes, meaningful, named, per_objective, rescale
 from hyperfront.solvers.hypervolume import gradient, layers
 
 MARGIN = 0.1  # the reference is this share of the step's largest loss beyond it, so that the extremes count too
@@ -37,6 +37,10 @@ class HVMax(Solver):
 
     convention = "direction"
 
+    @property
+    def least(self) -> float | None:
+        return 0.0 if self.cosine else None  # directions of losses are angles between positive ones
+
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
         check_shapes(self, losses, rays)
         if len(losses) < 2:
@@ -46,15 +50,17 @@ class HVMax(Solver):
                 expected="at least 2",
                 fix="fit(..., rays_per_step=16)",
             )
-        finite = losses.isfinite().all(-1)
-        points = losses.detach().double().masked_fill(~finite[:, None], 0)
+        valid = meaningful(self, losses)
+        points = losses.detach().double().masked_fill(~valid[:, None], 0)
         largest = points.amax(0)
-        corner = largest + MARGIN * largest.abs()
+        size = largest.abs()
+        size = torch.where(size > 0, size, size.amax())  # what is zero at all rays has no size of its own
+        corner = largest + MARGIN * size
         if self.reference is not None:
             corner = torch.maximum(corner, per_objective("reference", self.reference, points))
         volume = normalize(gradient(points, corner, layers(points)), dim=-1)
         weights = rescale(volume - self.cosine * _cosine_gradient(points, rays.double()), rays)
-        return torch.where(finite[:, None], weights, rays).to(losses.dtype), named(finite, losses)
+        return torch.where(valid[:, None], weights, rays).to(losses.dtype), named(valid, losses)
 
 
 def _cosine_gradient(losses: Tensor, rays: Tensor) -> Tensor:

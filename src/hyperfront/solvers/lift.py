@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from hyperfront.preferences import Convention
-from hyperfront.solvers.base import Solver, check_shapes, named, rescale
+from hyperfront.solvers.base import Solver, check_shapes, meaningful, named, rescale
 
 
 class Scalarization(Solver):
@@ -32,9 +32,9 @@ class Scalarization(Solver):
             leaf = losses.detach().requires_grad_()
             # rays are independent, so one derivative of the sum gives each ray its own weights
             (slope,) = torch.autograd.grad(self.value(leaf, rays.to(leaf.dtype)).sum(), leaf)
-        finite = slope.isfinite().all(-1) & losses.isfinite().all(-1)
-        weights = torch.where(finite[:, None], rescale(slope, rays), rays.to(slope.dtype))
-        return weights, named(finite, losses)
+        valid = slope.isfinite().all(-1) & meaningful(self, losses)
+        weights = torch.where(valid[:, None], rescale(slope, rays), rays.to(slope.dtype))
+        return weights, named(valid, losses)
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,10 @@ class PBI(Scalarization):
         if not 0 <= self.penalty < float("inf"):
             raise HyperfrontError("the penalty is negative", got=self.penalty, expected=">= 0, e.g. 5")
 
+    @property
+    def least(self) -> float | tuple[float, ...]:
+        return self.ideal
+
     def value(self, losses: Tensor, rays: Tensor) -> Tensor:
         above = losses - per_objective("ideal", self.ideal, losses)
         along = normalize(rays, dim=-1)

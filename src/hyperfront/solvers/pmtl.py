@@ -13,7 +13,7 @@ from torch.nn.functional import normalize
 from hyperfront import preferences
 from hyperfront.errors import HyperfrontError
 from hyperfront.kernels import on_gpu
-from hyperfront.solvers.base import Solver, Status, check_gram, named, rescale
+from hyperfront.solvers.base import Solver, Status, check_gram, meaningful, named, rescale
 from hyperfront.solvers.linalg.minnorm import min_norm
 from hyperfront.solvers.linalg.planar import shortest_in_plane
 
@@ -58,6 +58,10 @@ class PMTL(Solver):
         if self.references is not None:  # as it comes from a tensor's tolist() or from JSON
             object.__setattr__(self, "references", tuple(map(tuple, self.references)))
 
+    @property
+    def least(self) -> float:
+        return 0.0  # cones are of directions of positive losses
+
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
         gram, others = check_gram(self, losses, rays, gram), self._others(rays)
         if losses.shape[1] == 2 and on_gpu(losses):
@@ -65,8 +69,9 @@ class PMTL(Solver):
 
             if pays(others):
                 kinds = {"floored": int(Status.FLOORED), "invalid": int(Status.INVALID)}
-                return pmtl_on_gpu(losses.detach(), rays, gram, others, tolerance=self.tolerance, same=SAME, **kinds)
-        finite = gram.isfinite().all(-1).all(-1) & losses.isfinite().all(-1)
+                solved = pmtl_on_gpu(losses.detach(), rays, gram, others, tolerance=self.tolerance, same=SAME, **kinds)
+                return solved[0], solved[1].masked_fill((losses < 0).any(-1), int(Status.INVALID))
+        finite = gram.isfinite().all(-1).all(-1) & meaningful(self, losses)
         points = losses.detach().double().masked_fill(~finite[:, None], 0)
         rows = _rows(points, normalize(rays.double(), dim=-1), others, self.tolerance)
         gram = gram.masked_fill(~finite[:, None, None], 0)

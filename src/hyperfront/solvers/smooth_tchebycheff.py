@@ -35,6 +35,10 @@ class SmoothTchebycheff(Scalarization):
         if not 0 < self.temperature < float("inf"):
             raise HyperfrontError("the temperature is not positive", got=self.temperature, expected="> 0, e.g. 0.01")
 
+    @property
+    def least(self) -> float | tuple[float, ...]:
+        return self.ideal
+
     def value(self, losses: Tensor, rays: Tensor) -> Tensor:
         product = rays * (losses - per_objective("ideal", self.ideal, losses))
         return self.temperature * (product / self.temperature).logsumexp(-1)

@@ -27,5 +27,9 @@ class Tchebycheff(Scalarization):
 
     convention = "inverse"
 
+    @property
+    def least(self) -> float | tuple[float, ...]:
+        return self.ideal
+
     def value(self, losses: Tensor, rays: Tensor) -> Tensor:
         return (rays * (losses - per_objective("ideal", self.ideal, losses))).amax(-1)

@@ -1,27 +1,37 @@
-"""A batch is any nest of tuples, lists and dicts with tensors whose first dimension counts rows."""
+"""A batch is any nest of containers with tensors, whose first dimension counts rows unless somebody says otherwise.
+
+Things with a ``to(device)`` of their own, such as graphs and packed sequences, are moved and never cut.
+"""
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from hyperfront.errors import ProblemError
-from hyperfront.storage.nests import map_tensors, named, tensors
+from hyperfront.storage.containers import PLAIN, how_to_register, is_packed, moves_itself
+from hyperfront.storage.nests import map_leaves, map_tensors, named, tensors, things
 
 Batch = Any
 
 
 def rows(batch: Batch) -> int:
     """The number of rows; all tensors with a dimension must have the same."""
-    counts = {len(tensor) for tensor in tensors(batch) if tensor.ndim}
-    if len(counts) != 1:
+    found = things(batch, is_packed)
+    counts = {len(thing) for thing in found if isinstance(thing, Tensor) and thing.ndim}
+    if len(counts) != 1 or any(map(moves_itself, found)):
+        unknown = next((f"a {type(thing).__name__}" for thing in found if moves_itself(thing)), None)
         raise ProblemError(
             "the tensors of a batch do not have one number of rows",
-            got=sorted(counts) or "no tensor",
+            got=unknown or sorted(counts) or "no tensor",
             expected="the same first dimension everywhere",
+            fix="say how many rows a batch has: supervised(..., rows=lambda batch: ...)",
         )
     return counts.pop()
 
@@ -35,7 +45,7 @@ def split(batch: Batch, parts: int) -> Batch:
     """
     if parts == 1:
         return map_tensors(lambda tensor: tensor.unsqueeze(0), batch)
-    refuse_lists(batch, "split among rays")
+    refuse_uncut(batch, "split among rays")
     size, rest = divmod(rows(batch), parts)
     if rest or not size:
         raise ProblemError(
@@ -47,19 +57,26 @@ def split(batch: Batch, parts: int) -> Batch:
     return map_tensors(lambda t: t.reshape(parts, size, *t.shape[1:]) if t.ndim else t.expand(parts), batch)
 
 
-def refuse_lists(batch: Batch, what: str) -> None:
-    """Raise an error for a list with one item for each row that are no tensors: it cannot be cut along rows."""
-    count, nests = rows(batch), [batch]
-    while nests:
-        nest = nests.pop()
-        if isinstance(nest, dict | tuple) or (isinstance(nest, list) and tensors(nest)):
-            nests += nest.values() if isinstance(nest, dict) else nest
-        elif isinstance(nest, list) and len(nest) == count:
-            raise ProblemError(
-                f"a batch with a list of {type(nest[0]).__name__}, one for each row, cannot be {what}",
-                expected="tensors, or nests of tensors",
-                fix="turn it into a tensor (torch.as_tensor), or pass share_batch=True",
-            )
+def refuse_uncut(batch: Batch, what: str) -> None:
+    """An error if something in the batch has things for rows, or may have some, that would not be cut with the rows:
+    a list of things that are not tensors, an array, an object of a type that nobody registered."""
+    count = rows(batch)
+
+    def has_one_for_each_row(nest: Any) -> bool:
+        return isinstance(nest, list) and len(nest) == count and not tensors(nest)
+
+    strange = [thing for thing in things(batch, has_one_for_each_row) if not isinstance(thing, (Tensor, *PLAIN))]
+    if not strange:
+        return
+    first, kind = strange[0], type(strange[0]).__name__
+    listed = has_one_for_each_row(first) and count
+    found = f"list of {type(first[0]).__name__}, one for each row," if listed else kind
+    raise ProblemError(
+        f"a batch with a {found} cannot be {what}",
+        expected="tensors, or nests of tensors",
+        fix="turn it into a tensor (torch.as_tensor), or pass share_batch=True"
+        + ("" if listed else f"; or make its type known: {how_to_register(kind)}"),
+    )
 
 
 def row_range(batch: Batch, start: int, stop: int) -> Batch:
@@ -75,12 +92,20 @@ def take(batch: Batch, index: Tensor) -> Batch:
 def to_device(batch: Batch, device: torch.device) -> Batch:
     """Copy the batch to a device. Copies to a GPU are not waited for; copies from a GPU are complete on return."""
     at_once = torch.device(device).type == "cuda"
-    return map_tensors(lambda tensor: tensor.to(device, non_blocking=at_once), batch)
+
+    def move(leaf: Any) -> Any:
+        if isinstance(leaf, Tensor):
+            return leaf.to(device, non_blocking=at_once)
+        # a copy, since some libraries move things in place
+        return (leaf if is_packed(leaf) else copy.copy(leaf)).to(device) if moves_itself(leaf) else leaf
+
+    return map_leaves(move, batch, is_leaf=is_packed)
 
 
 def named_outputs(output: Any) -> list[tuple[str, Tensor]]:
-    """Name the outputs ``output``, or ``output_0`` and so on; dicts and named tuples give their own names."""
-    return named(output, "" if isinstance(output, dict) or hasattr(output, "_fields") else "output")
+    """``output``, or ``output_0`` and so on; keys of a mapping and fields of a named tuple or dataclass are names."""
+    has_names = isinstance(output, Mapping) or hasattr(output, "_fields") or dataclasses.is_dataclass(output)
+    return named(output, "" if has_names else "output")
 
 
 def argument_names(module: nn.Module, count: int) -> list[str]:
@@ -95,11 +120,11 @@ def argument_names(module: nn.Module, count: int) -> list[str]:
 
 
 def arguments(x: Batch) -> tuple[tuple, dict]:
-    """Arguments to call a module on ``x``: a tuple is positional, a dict is keywords, anything else is one argument.
+    """Arguments to call a module on ``x``: a tuple is positional, a mapping is keywords, anything else is one argument.
 
     >>> arguments((1, 2)), arguments({"ids": 3}), arguments(4)
     (((1, 2), {}), ((), {'ids': 3}), ((4,), {}))
     """
-    if isinstance(x, tuple):
+    if isinstance(x, tuple) and not is_packed(x):
         return x, {}
-    return ((), x) if isinstance(x, dict) else ((x,), {})
+    return ((), dict(x)) if isinstance(x, Mapping) else ((x,), {})

@@ -1,13 +1,17 @@
-"""Nests: tuples, lists and dicts of any depth that hold tensors and other leaves. optree walks them."""
+"""Nests: tuples, lists, dicts and other containers of any depth that hold tensors and other leaves.
+
+optree walks them; :mod:`hyperfront.storage.containers` opens the containers that optree does not know.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import optree
-import torch
 from torch import Tensor
+
+from hyperfront.storage.containers import opened
 
 NAMESPACE = "hyperfront"
 """Our namespace of optree, in which dicts keep their order; in others optree sorts keys. The setting is never undone,
@@ -21,14 +25,14 @@ def map_leaves(
 ) -> Any:
     """Apply ``function`` to every leaf of the nest, and to the same places of ``others``. A leaf is no container.
 
-    None is a leaf. Subclasses of dict, list and tuple become plain ones.
+    None is a leaf. Containers keep their types.
     """
 
     def visit(leaf: Any, *rest: Any) -> Any:
-        inner = None if is_leaf and is_leaf(leaf) else _plain(leaf)
-        if inner is None:
+        if isinstance(leaf, Tensor) or (is_leaf and is_leaf(leaf)) or (found := opened(leaf)) is None:
             return function(leaf, *rest)
-        return map_leaves(function, inner, *map(_plain, rest), is_leaf=is_leaf)
+        parts = map_leaves(function, found.parts, *(_parts(other, leaf) for other in rest), is_leaf=is_leaf)
+        return found.close(parts)
 
     return optree.tree_map(visit, nest, *others, is_leaf=is_leaf, none_is_leaf=True, namespace=NAMESPACE)
 
@@ -44,8 +48,16 @@ def map_tensors(function: Callable[..., Any], nest: Any, *others: Any) -> Any:
 
 def tensors(nest: Any) -> list[Tensor]:
     """All tensors of the nest, in order."""
-    found: list[Tensor] = []
-    map_tensors(found.append, nest)
+    return [leaf for leaf in things(nest) if isinstance(leaf, Tensor)]
+
+
+def things(nest: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
+    """Everything in the nest that is no container, in order."""
+    found: list[Any] = []
+    for leaf in optree.tree_leaves(nest, is_leaf=is_leaf, none_is_leaf=True, namespace=NAMESPACE):
+        known = isinstance(leaf, Tensor) or (is_leaf and is_leaf(leaf))
+        inner = None if known else opened(leaf)
+        found += [leaf] if inner is None else things(inner.parts, is_leaf)
     return found
 
 
@@ -55,10 +67,23 @@ def named(nest: Any, name: str) -> list[tuple[str, Tensor]]:
     >>> [name for name, _ in named((torch.zeros(1), {"mask": torch.zeros(1)}), "x")]
     ['x_0', 'x_1_mask']
     """
-    plain = map_leaves(lambda leaf: leaf, nest)
-    paths, leaves, _ = optree.tree_flatten_with_accessor(plain, namespace=NAMESPACE)
-    found = zip(paths, leaves)
-    return [("_".join([name] * bool(name) + _steps(path)), leaf) for path, leaf in found if isinstance(leaf, Tensor)]
+    found = leaves(nest)
+    return [("_".join([name] * bool(name) + path), leaf) for path, leaf in found if isinstance(leaf, Tensor)]
+
+
+def leaves(nest: Any) -> list[tuple[list[str], Any]]:
+    """All leaves of a nest, in order, each with the keys, fields or positions that lead to it.
+
+    >>> leaves({"x": (1, 2)})
+    [(['x', '0'], 1), (['x', '1'], 2)]
+    """
+    paths, found, _ = optree.tree_flatten_with_accessor(nest, none_is_leaf=True, namespace=NAMESPACE)
+    every = []
+    for path, leaf in zip(paths, found):
+        inner = None if isinstance(leaf, Tensor) else opened(leaf)
+        below = [([], leaf)] if inner is None else leaves(inner.parts)
+        every += [(_steps(path) + steps, inmost) for steps, inmost in below]
+    return every
 
 
 def _steps(path: optree.PyTreeAccessor) -> list[str]:
@@ -66,10 +91,9 @@ def _steps(path: optree.PyTreeAccessor) -> list[str]:
     return [str(getattr(entry, "field", entry.entry)) for entry in path]
 
 
-def _plain(leaf: Any) -> Any:
-    """Convert a subclass of a container to the container that optree knows; None for a leaf."""
-    if isinstance(leaf, Mapping):
-        return dict(leaf)
-    if isinstance(leaf, list):
-        return list(leaf)
-    return tuple(leaf) if isinstance(leaf, tuple) and not isinstance(leaf, torch.Size) else None
+def _parts(other: Any, like: Any) -> Any:
+    """The things in a container that should be one of the same kind."""
+    found = opened(other) if type(other) is type(like) else None
+    if found is None:
+        raise ValueError(f"expected a {type(like).__name__}, got a {type(other).__name__}")
+    return found.parts

@@ -139,8 +139,9 @@ class _Comparison:
         leaf = theta.clone().requires_grad_()
         made = self.target.unpack(leaf)
         values = [made[name] for name in self.target.assembly.names]
-        gradients = torch.autograd.grad(each, places, weights.to(each), materialize_grads=True)
-        (by_theta,) = torch.autograd.grad(values, leaf, list(gradients), materialize_grads=True)
+        found = torch.autograd.grad(each, places, weights.to(each), materialize_grads=True)
+        gradients = [gradient.to_dense() if gradient.is_sparse else gradient for gradient in found]
+        (by_theta,) = torch.autograd.grad(values, leaf, gradients, materialize_grads=True)
         return Gradient(each.detach(), weights, by_theta), moved
 
     def _refuse_other_predictions(self, theta: Tensor) -> None:

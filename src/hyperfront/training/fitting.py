@@ -35,6 +35,7 @@ from hyperfront.training.checkpoints import Checkpoints
 from hyperfront.training.deterministic import only_deterministic
 from hyperfront.training.engines import Engine, make_engine
 from hyperfront.training.epochs import Epochs
+from hyperfront.training.handed import check_handed
 from hyperfront.training.job import Job
 from hyperfront.training.loop import run_epochs
 from hyperfront.training.precision import Precision, products, refuse_autocast
@@ -114,6 +115,7 @@ def fit(
     """
     refuse_autocast("fit")
     refuse_several("fit")
+    check_handed(model, problem, preferences, callbacks)
     settings = Settings(
         epochs=epochs,
         rays_per_step=rays_per_step,

@@ -45,6 +45,7 @@ def run_epochs(job: Job, epochs: Epochs, engine: Engine, checkpoints: Checkpoint
                     raise KeyboardInterrupt(_stop(checkpoints, resumable=epochs.source.exact))
                 record = _record(state, steps)
                 _refuse_broken(state, steps)
+                state.step.ideals.warn(record["losses"])
                 _refuse_fallbacks(record, job.solver)  # before anything of the epoch is kept
                 record |= _end_epoch(job, position.begin(position.epoch + 1), checkpoints)
                 history.append(record)

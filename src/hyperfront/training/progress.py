@@ -181,7 +181,7 @@ def _numbers(record: dict[str, Any]) -> dict[str, str]:
     shown, validation = {}, record.get("validation") or {}
     if validation.get("hypervolume") is not None:
         shown["HV"] = f"{validation['hypervolume']:.4f}"
-    if validation:
+    if validation.get("uniformity") is not None:
         shown["uniformity"] = f"{validation['uniformity']:.4f}"
     shown |= {" ".join(name.split()): f"{value:.3f}" for name, value in record["losses"].items()}
     fallbacks = record["status"].get("relaxed", 0) + record["status"].get("min_norm", 0)

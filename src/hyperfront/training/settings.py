@@ -14,6 +14,7 @@ from torch.optim.lr_scheduler import LambdaLR, LRScheduler, ReduceLROnPlateau
 
 from hyperfront.errors import HyperfrontError, unknown_name
 from hyperfront.training.adam import Adam
+from hyperfront.training.handed import check_made, check_makers
 from hyperfront.training.precision import Precision
 
 
@@ -48,6 +49,7 @@ class Settings:
             )
         if self.precision not in (None, *get_args(Precision)):
             raise unknown_name("precision", str(self.precision), get_args(Precision))
+        check_makers(self.optimizer, self.schedule)
         if isinstance(self.schedule, str) and self.schedule not in ("cosine", "constant"):
             raise HyperfrontError(
                 "unknown schedule", got=repr(self.schedule), expected="cosine, constant or a function"
@@ -56,6 +58,7 @@ class Settings:
     def make_optimizer(self, parameters: Iterable[nn.Parameter]) -> Optimizer:
         parameters = list(parameters)
         made = self.optimizer(parameters) if self.optimizer else self._adam(parameters)
+        check_made(made, Optimizer, "optimizer")
         for group in made.param_groups if parameters[0].is_cuda else ():
             if "capturable" in group:
                 group["capturable"] = True  # in every engine, so that all take the same steps
@@ -70,13 +73,14 @@ class Settings:
 
     def _adam(self, parameters: list[nn.Parameter]) -> Optimizer:
         """Adam in one pass over the parameters: on a CPU PyTorch's, on a GPU ours."""
-        fused = True if all(p.device.type == "cpu" for p in parameters) else None
-        return Adam(parameters, lr=self.lr, fused=fused)
+        fused = all(p.device.type == "cpu" for p in parameters) and not any(p.is_complex() for p in parameters)
+        return Adam(parameters, lr=self.lr, fused=fused or None)
 
     def make_schedule(self, optimizer: Optimizer, steps: int) -> LRScheduler:
         """Stepped after every one of ``steps`` steps."""
         if not isinstance(self.schedule, str):
             made = self.schedule(optimizer)
+            check_made(made, LRScheduler, "schedule")
             if isinstance(made, ReduceLROnPlateau):
                 raise HyperfrontError(
                     "schedules are stepped after every step, without a metric", got="ReduceLROnPlateau", fix="'cosine'"

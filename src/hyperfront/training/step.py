@@ -33,13 +33,17 @@ from hyperfront.errors import HyperfrontError, LossError, TargetError
 from hyperfront.kernels import on_gpu
 from hyperfront.kernels.factors import Factors
 from hyperfront.model import ParetoModel
+from hyperfront.model.expected import expect_model
 from hyperfront.model.hypernets import inner_products
 from hyperfront.model.substitution import Network
 from hyperfront.problem import Problem, scalar
+from hyperfront.problem.units import Units
 from hyperfront.solvers import Solver, Stateful, Status
-from hyperfront.storage import batches, nests
+from hyperfront.solvers.base import per_objective
+from hyperfront.storage import nests
 from hyperfront.storage.batches import Batch
 from hyperfront.training import ranks
+from hyperfront.training.ideals import Ideals
 from hyperfront.training.precision import cast, widened
 
 FLOOR = 1e-8
@@ -90,6 +94,7 @@ def backward(
     """
 
     model = model.module if isinstance(model, DistributedDataParallel) else model
+    model = expect_model(model, "backward")
     rays, kind = model.check(rays), model.device.type  # not aligned: the solver sees the losses of this batch
     own: Any = OwnLosses(model, losses)
     check_scale(check_solver(solver), scale)
@@ -116,6 +121,10 @@ class OwnLosses:
     model: ParetoModel
     losses: Callable[[Network], Tensor | Sequence[Tensor]]
     has_data = False
+
+    @property
+    def units(self) -> Units:
+        return Units.of(self.model.objectives, None, None, ())
 
     def each_loss(self, network: Network, batch: Batch) -> tuple[Tensor, ...]:
         found, names = list(self.losses(network)), self.model.objectives
@@ -153,6 +162,7 @@ class Step:
 
     def __init__(self, model: ParetoModel, problem: Problem, solver: Solver, *, share_batch: bool = False):
         self.model, self.problem, self.solver = model, problem, solver
+        self.ideals = Ideals(model.objectives, problem.units, solver, model.device)
         self.split = problem.has_data and not share_batch
         self.dtype: torch.dtype | None = None
         """What the target and its losses are computed in, if not in the precision of the weights."""
@@ -169,7 +179,7 @@ class Step:
         """The gradient of one step; of layers in ``factors``, if an optimizer has them, as factors."""
         model, solver, shared = self.model, self.solver, self.shared()
         split = self.split and len(rays) > 1  # one ray sees it all
-        parts = batches.split(batch, len(rays)) if split else batch
+        parts = self.problem.divided(batch, len(rays)) if split else batch
         theta = model.hypernet.factored(rays, factors)
         with cast(theta.device, self.dtype):
             together = self.compiled is not None or (len(rays) > 1 and model.target.together(theta))
@@ -199,7 +209,7 @@ class Step:
             parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
         result = StepResult(*map(_joined, zip(*results)))
         if solver.positive:
-            self._average(result.losses)
+            self._average(result.losses.clamp_min(0) if self.ideals.matter else result.losses)
         return result
 
     def shared(self) -> list[nn.Parameter]:
@@ -253,7 +263,7 @@ class Step:
             ranks.average([values, *(row for member in group if member.passes for row in member.passes[0])])
         if solver.needs_gram:
             gram = _joined([_gram(model, solver, member.rays, member.passes[0]) for member in group])
-        weights, status = _solve(solver, values, rays, gram, self.mean)
+        weights, status = _solve(self.ideals.around, values, rays, gram, self.mean)
         each = weights if R == 1 else weights / R
         each = each * self.scale if isinstance(self.scale, Tensor) or self.scale != 1 else each
         each = each.split([len(member.rays) for member in group])
@@ -391,17 +401,19 @@ def check_scale(solver: Solver, scale: float | Tensor) -> None:
 def check_losses(losses: Tensor, objectives: tuple[str, ...], solver: Solver, *, where: str) -> None:
     """An error that names the objective, if a loss is one that the solver cannot work with."""
     faults = {"NaN": losses.isnan(), "infinite": losses.isinf()}
-    if solver.positive:
-        faults["negative"] = losses < 0
+    least = None if solver.least is None else per_objective("ideal", solver.least, losses)
+    if least is not None:
+        faults["negative" if not least.any() else "below its ideal"] = losses < least
     for fault, mask in faults.items():
         if mask.any():
             row, column = (int(i) for i in mask.nonzero()[0])
-            negative = fault == "negative"
+            name, bound = objectives[column], "" if least is None else f"{least[column].item():g}"
+            low = fault not in ("NaN", "infinite")
             raise LossError(
-                f"the objective {objectives[column]!r} is {fault} {where}",
+                f"the objective {name!r} is {fault} {where}",
                 got=f"{losses[row, column].item():g}",
-                expected=f"a finite number{' >= 0, as ' + type(solver).__name__ + ' needs' if solver.positive else ''}",
-                fix=f"shift it: supervised(..., ideal={{{objectives[column]!r}: its smallest possible value}})"
-                if negative
+                expected=f"a finite number{f' >= {bound}, as {type(solver).__name__} needs' if bound else ''}",
+                fix=f"shift it: supervised(..., ideal={{{name!r}: its smallest possible value}})"
+                if low
                 else "lower the learning rate, check the data for NaN, or clip inside the loss",
             )

@@ -9,19 +9,24 @@ from hyperfront.errors import LossError, ProblemError
 from hyperfront.model import ParetoModel
 from hyperfront.model.substitution import called
 from hyperfront.problem import Problem, scalar
-from hyperfront.storage import batches, nests
+from hyperfront.storage import nests
 from hyperfront.storage.batches import Batch
 from hyperfront.training.check import check
+from hyperfront.training.first_batch import named_failures
+from hyperfront.training.scales import warn_of_scales
 from hyperfront.training.step import Step, check_losses, explained
 
 
 def try_out(step: Step, rays: Tensor, batch: Batch) -> None:
     """An error unless every objective is a number that depends on the generated weights, and :func:`check` agrees."""
     model, problem = step.model.train(), step.problem
-    batch = batches.split(batch, len(rays)) if step.split else batch
+    split = step.split and len(rays) > 1
+    batch = problem.divided(batch, len(rays)) if split else batch
+    part = nests.map_tensors(lambda t: t[0], batch) if split else batch
     leaf = model.hypernet(rays).detach().requires_grad_()
     try:
-        losses = torch.stack(model.target.map(problem.each_loss, leaf, rays, batch, split=step.split), dim=1)
+        with named_failures(problem, model.target.network(leaf[0]), part):
+            losses = torch.stack(model.target.map(problem.each_loss, leaf, rays, batch, split=split), dim=1)
     except ValueError as error:
         if "more than 1 value per channel" not in str(error):  # PyTorch's words for it
             raise
@@ -30,8 +35,12 @@ def try_out(step: Step, rays: Tensor, batch: Batch) -> None:
             got=f"a batch for {len(rays)} ray(s)",
             fix="a larger batch_size, fewer rays_per_step, or share_batch=True",
         ) from None
-    check_losses(losses.detach(), problem.objectives, step.solver, where="at the first step")
-    for name, blind in _blind(problem, model, leaf, rays, batch, step.split).items():
+    seen = step.ideals.without_rounding(losses.detach())
+    check_losses(seen, problem.objectives, step.solver, where="at the first step")
+    warn_of_scales(seen, problem.objectives, step.solver)
+    with named_failures(problem, model.target.network(leaf[0]), part):
+        ignorant = _blind(problem, model, leaf, rays, batch, split)
+    for name, blind in ignorant.items():
         if blind:
             raise LossError(
                 f"the objective {name!r} does not depend on the generated weights",
@@ -39,7 +48,6 @@ def try_out(step: Step, rays: Tensor, batch: Batch) -> None:
                 expected="a loss computed from the network's output",
                 fix="check that it is not detached, not constant, and not a function of frozen tensors alone",
             )
-    part = nests.map_tensors(lambda t: t[0], batch) if step.split else batch
     check(model, problem.inputs(part), lambda network: problem.each_loss(network, part), rays=rays[:2])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import torch
@@ -26,7 +27,7 @@ def validate(model: ParetoModel, problem: Problem, rays: Tensor, batch_size: int
     _refuse_undefined(front)
     return front, {
         "hypervolume": indicators.hypervolume(front.losses, front.reference) if front.reference else None,
-        "uniformity": front.uniformity(),
+        "uniformity": None if math.isnan(uniformity := front.uniformity()) else uniformity,
         "rays": front.rays.tolist(),
         "losses": front.losses.tolist(),
         "scores": {name: values.tolist() for name, values in front.scores.items()},

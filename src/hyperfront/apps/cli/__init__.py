@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import io
 import os
+import shutil
 import sys
+import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -36,7 +39,8 @@ def main(arguments: list[str] | None = None) -> None:
         elif given[:1] == ["data"]:
             data.data.cli(prog="hyperfront data", description=data.DESCRIPTION, args=given[1:], config=every)
         elif given and given[0] in functions:  # alone, so that help and mistakes are about this command only
-            tyro.cli(functions[given[0]], prog=f"hyperfront {given[0]}", args=given[1:], config=every)
+            function, prog = functions[given[0]], f"hyperfront {given[0]}"
+            tyro.cli(function, prog=prog, description=_wrapped(function), args=given[1:], config=every)
         else:
             _refuse_unknown(given, [*functions, "data"])
             _overview(functions).cli(prog="hyperfront", description=DESCRIPTION, args=given or ["--help"], config=every)
@@ -88,6 +92,17 @@ def _functions() -> dict[str, Callable[..., None]]:
         "results": results,
         "doctor": doctor,
     }
+
+
+def _wrapped(function: Callable[..., None]) -> str:
+    """The function's docstring up to its arguments, in lines of the terminal's width; tyro would not wrap them.
+
+    The space at the start of a line keeps tyro from joining it with the line before.
+    """
+    text = inspect.cleandoc(function.__doc__ or "").partition("\nArgs:")[0]
+    fill = textwrap.TextWrapper(shutil.get_terminal_size().columns, initial_indent=" ", subsequent_indent=" ").fill
+    paragraphs = text.replace("\n    ", "\n\n    ").split("\n\n")  # each example is a paragraph
+    return "\n".join(part if part.startswith(" ") else fill(part) for part in paragraphs)
 
 
 def _refuse_unknown(given: list[str], commands: list[str]) -> None:

@@ -12,9 +12,10 @@ import tyro
 from hyperfront.errors import HyperfrontError
 from hyperfront.problem import Problem
 
-Arguments = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUE ...", help_behavior_hint="")]
+Arguments = Annotated[tuple[str, ...], tyro.conf.arg(metavar="X=Y ...", help_behavior_hint="")]
 Folder = Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")]
-Number = Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(from the preset)")]
+Number = Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(preset)")]
+Flag = Annotated[bool, tyro.conf.arg(help_behavior_hint="")]
 RAYS = 5
 """The default number of rays of a comparison or a search."""
 
@@ -24,7 +25,7 @@ Which = Annotated[
     Literal["best", "last"] | None,
     tyro.conf.arg(
         metavar="{best,last}",
-        help="The checkpoint to use; by default the best, or the last if there is no best.",
+        help="Checkpoint; by default the best, else the last.",
         help_behavior_hint="",
     ),
 ]
@@ -32,7 +33,7 @@ Target = Annotated[
     str | None,
     tyro.conf.arg(
         metavar="NAME",
-        help='Your own module as "package.module:factory"; built-in problems need none.',
+        help="Your own module, as package.module:factory.",
         help_behavior_hint="",
     ),
 ]
@@ -40,18 +41,18 @@ OwnProblem = Annotated[
     str | None,
     tyro.conf.arg(
         metavar="NAME",
-        help='Your own problem as "package.module:factory"; built-in problems need none.',
+        help="Your own problem, as package.module:factory.",
         help_behavior_hint="",
     ),
 ]
 
 # A built-in problem.
-BuiltIn = Annotated[str, tyro.conf.arg(metavar="PROBLEM", help="A built-in problem; `hyperfront problems` lists them.")]
+BuiltIn = Annotated[str, tyro.conf.arg(metavar="PROBLEM", help="A name that `hyperfront problems` lists.")]
 DataFolder = Annotated[
     Path | None,
     tyro.conf.arg(
         metavar="FOLDER",
-        help="Folder with the data; by default HYPERFRONT_DATA, or a cache that they are downloaded to.",
+        help="Data; by default HYPERFRONT_DATA, else the cache.",
         help_behavior_hint="",
     ),
 ]
@@ -59,11 +60,11 @@ Preset = Annotated[
     str | None,
     tyro.conf.arg(
         metavar="NAME",
-        help="Preset that all other settings come from; `hyperfront problems` lists those of each problem.",
-        help_behavior_hint="(default: the first)",
+        help="Preset of the problem; by default the first.",
+        help_behavior_hint="",
     ),
 ]
-Tf32 = Annotated[bool, tyro.conf.arg(help="Let a GPU round the factors of matrix products to TF32, which is faster.")]
+Tf32 = Annotated[bool, tyro.conf.arg(help="Let a GPU round matrix products to TF32: faster.", help_behavior_hint="")]
 Device = Annotated[
     str, tyro.conf.arg(metavar="NAME", help="cpu, cuda, or auto: a GPU, if there is one, for problems with data.")
 ]

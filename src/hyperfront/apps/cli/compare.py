@@ -20,6 +20,7 @@ from hyperfront.apps.cli.arguments import (
     DataFolder,
     Device,
     Engine,
+    Flag,
     Folder,
     Number,
     Preset,
@@ -43,12 +44,11 @@ from hyperfront.storage import files
 from hyperfront.storage.markdown import as_markdown
 
 _METHODS = (
-    "Methods, separated by commas: phn-SOLVER, a Pareto hypernetwork; SOLVER (ls, epo, pmtl, mgda, ...), one model per "
-    "ray; cpmtl, expansion from the models of ls; nsga3 and moead, evolutionary algorithms; single, one model per "
-    "objective."
+    "phn-SOLVER, a Pareto hypernetwork; SOLVER (ls, epo, pmtl, mgda, ...), one model per ray; cpmtl, expansion from "
+    "the models of ls; nsga3 and moead, evolutionary algorithms; single, one model per objective."
 )
-_OPTIONS = "Settings that one method alone has: " + "; ".join(
-    f"{name}.SETTING with {', '.join(item.name for item in dataclasses.fields(method.options))}"
+_OPTIONS = "Settings of one method. " + "; ".join(
+    f"{name} has {', '.join(item.name for item in dataclasses.fields(method.options))}"
     for name, method in METHODS.items()
     if method.options
 )
@@ -65,34 +65,31 @@ def compare(
     arguments: Arguments = (),
     epochs: Number = None,
     tuned: Folder = None,
-    options: Annotated[Arguments, tyro.conf.arg(metavar="METHOD.SETTING=VALUE ...", help=_OPTIONS)] = (),
-    one_by_one: bool = False,
+    options: Annotated[Arguments, tyro.conf.arg(metavar="METHOD.X=Y ...", help=_OPTIONS)] = (),
+    one_by_one: Flag = False,
     device: Device = "auto",
     engine: Engine = "auto",
     tf32: Tf32 = False,
     data_dir: DataFolder = None,
     out: Folder = None,
-    markdown: bool = False,
+    markdown: Flag = False,
 ) -> None:
     """Compare methods on a built-in problem: hypervolume, uniformity, time and parameters in one table.
 
-    All methods get the same rays and seeds, and keep the weights of the epoch with the best validation hypervolume
-    (without data, the last epoch). The table shows the test data. Rays of hypernetworks are not aligned on validation
-    data, since one model per ray has no such step. Finished runs are not repeated: after an interruption, the same
-    command continues, and a command with other methods or more seeds adds to the table. Examples:
+    All methods get the same rays and seeds, and keep the weights of the epoch with the best validation hypervolume;
+    without data, of the last epoch. The table shows the test data, with rays that are not aligned. Finished runs are
+    not repeated: the same command continues, and one with more methods or seeds adds to the table. Examples:
         hyperfront compare fonseca --methods phn-epo,ls,epo,pmtl,mgda,nsga3,moead
-        hyperfront compare adult --methods phn-epo,ls,epo,pmtl,cpmtl --rays 10 --seeds 3
-        hyperfront tune adult --method epo
-        hyperfront compare adult --methods phn-epo,epo --tuned runs/tune-adult-quick
+        hyperfront compare adult --methods epo --tuned runs/tune-adult-quick
 
     Args:
-        rays: Number of rays, evenly laid out, for all methods; three objectives have whole grids of 6, 10 or 15 rays.
-        seeds: Number of seeds 0, 1, ...; every method runs once with each.
-        arguments: Arguments of the problem, such as variables=2 or rows=2000.
-        epochs: Passes over the data, for all methods that are trained by gradients.
-        tuned: Folder in which `hyperfront tune` stored the best settings of some of the methods.
-        one_by_one: Train one model per ray one by one; the numbers are the same, up to rounding and dropout.
-        out: Folder for results and runs; by default runs/compare-PROBLEM-PRESET, with non-default settings appended.
+        rays: Rays, evenly laid out; three objectives have whole grids of 6, 10 or 15.
+        seeds: Seeds 0, 1, ... of each method.
+        arguments: Arguments of the problem, such as rows=2000.
+        epochs: Passes of gradient methods over the data.
+        tuned: Folder with settings that `hyperfront tune` found.
+        one_by_one: Train the models of the rays one by one, with the same numbers up to rounding and dropout.
+        out: Folder for results and runs; by default runs/compare-PROBLEM-PRESET plus changed settings.
         markdown: Print the table as Markdown.
     """
     set_tf32(tf32)

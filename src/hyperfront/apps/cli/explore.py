@@ -9,7 +9,7 @@ from typing import Annotated
 import tyro
 from tqdm import tqdm
 
-from hyperfront.apps.cli.arguments import DataFolder, OwnProblem, Target, TrainedRun, check_port
+from hyperfront.apps.cli.arguments import DataFolder, Flag, OwnProblem, Target, TrainedRun, check_port
 from hyperfront.apps.cli.opening import asks_for_options, own_problem
 from hyperfront.apps.cli.output import console
 
@@ -20,7 +20,7 @@ def explore(
     *,
     baselines: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FILE ...", help_behavior_hint="")] = (),
     static: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None,
-    open: bool = False,
+    open: Flag = False,
     port: Annotated[int, tyro.conf.arg(metavar="N")] = 8765,
     host: Annotated[str, tyro.conf.arg(metavar="NAME")] = "127.0.0.1",
     target: Target = None,

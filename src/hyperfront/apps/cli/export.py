@@ -15,7 +15,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from hyperfront import indicators
-from hyperfront.apps.cli.arguments import DataFolder, Folder, OwnProblem, Target, TrainedRun, Which
+from hyperfront.apps.cli.arguments import DataFolder, Flag, Folder, OwnProblem, Target, TrainedRun, Which
 from hyperfront.apps.cli.opening import open_model, open_problem
 from hyperfront.apps.cli.output import console, free_folder
 from hyperfront.errors import DataError, HyperfrontError, ProblemError
@@ -39,9 +39,9 @@ def export(
     /,
     *,
     at: Annotated[tuple[float, ...], tyro.conf.arg(metavar="NUMBER ...", help_behavior_hint="")] = (),
-    front: bool = False,
+    front: Flag = False,
     formats: Annotated[tuple[Format, ...], tyro.conf.arg(metavar="NAME ...", help_behavior_hint="(all)")] = (),
-    int8: bool = False,
+    int8: Flag = False,
     rays: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(those of the run)")] = None,
     which: Which = None,
     target: Target = None,

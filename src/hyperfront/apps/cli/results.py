@@ -7,6 +7,7 @@ from typing import Annotated
 
 import tyro
 
+from hyperfront.apps.cli.arguments import Flag
 from hyperfront.apps.cli.output import console, show_table
 from hyperfront.comparison.result import load_folder
 from hyperfront.comparison.table import COLUMNS, summarize, without_scores
@@ -17,7 +18,7 @@ from hyperfront.storage.markdown import as_markdown
 def results(
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")] = Path("results"),
     *,
-    markdown: bool = False,
+    markdown: Flag = False,
 ) -> None:
     """Print a table of the result files that `train --result`, `compare` and the reproduction wrote.
 

@@ -19,7 +19,7 @@ def serve(
     run: TrainedRun,
     /,
     *,
-    host: str = "127.0.0.1",
+    host: Annotated[str, tyro.conf.arg(metavar="NAME")] = "127.0.0.1",
     port: Annotated[int, tyro.conf.arg(metavar="N")] = 8000,
     name: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None,
     which: Which = None,
@@ -37,7 +37,7 @@ def serve(
     timeout: Annotated[float, tyro.conf.arg(metavar="SECONDS")] = 30,
     grace: Annotated[float, tyro.conf.arg(metavar="SECONDS")] = 30,
     cors: Annotated[tuple[str, ...], tyro.conf.arg(metavar="ORIGIN ...", help_behavior_hint="")] = (),
-    log_level: Literal["debug", "info", "warning", "error"] = "info",
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], tyro.conf.arg(metavar="LEVEL")] = "info",
 ) -> None:
     """Serve a trained run over HTTP, with the trade-off chosen by each request.
 
@@ -51,20 +51,20 @@ def serve(
     Args:
         host: Address to listen on; 0.0.0.0 is all of them.
         port: Port to listen on.
-        name: Name of the model in the routes; by default that of the folder or file.
-        input: What the module takes, if there is no problem: NAME:DATATYPE:SIZES of one row, -1 for a free size.
-        workers: Processes that share the port, each with a model and a cache.
-        threads: CPU threads of each worker for predictions.
-        cache_mb: Memory of each worker for generated weights.
-        batch_rows: Requests that wait are answered together, up to this many rows.
-        max_body_mb: Largest body of a request, packed or unpacked; each worker holds four times that in all.
-        max_elements: Most numbers in one tensor; as JSON, a request has at most 262,144.
+        name: Model's name; by default that of folder or file.
+        input: Inputs without a problem: NAME:DATATYPE:SIZES of one row, -1 for a free size.
+        workers: Processes that share the port.
+        threads: CPU threads of each worker.
+        cache_mb: Cache of weights in each worker.
+        batch_rows: Most rows of waiting requests that are answered together.
+        max_body_mb: Largest body, packed or unpacked; a worker holds four times that in all.
+        max_elements: Most numbers in one tensor; 262,144 in a request as JSON.
         max_rows: Most rows in one request.
-        max_concurrency: Most requests at the same time in each worker; others get the status 429.
-        timeout: Longest time from a request to its answer, then it gets the status 503.
-        grace: Longest time that the server waits for open requests at the end.
-        cors: Origins of pages that may call the server from a browser, or "*".
-        log_level: How much is logged; info has one line for each request.
+        max_concurrency: Most open requests in each worker, then status 429.
+        timeout: Longest time to an answer, else 503.
+        grace: Longest wait for requests at the end.
+        cors: Origins of pages that may call, or "*" for all.
+        log_level: debug, info (a line for each request), warning or error.
     """
     try:
         from hyperfront.apps.serve.options import Limits

@@ -21,6 +21,7 @@ from hyperfront.apps.cli.arguments import (
     DataFolder,
     Device,
     Engine,
+    Flag,
     Folder,
     Number,
     Preset,
@@ -49,15 +50,14 @@ from hyperfront.training.runs import Run, RunFolder
 from hyperfront.training.step import Step
 
 _SOLVER = (
-    "Solver that weighs the losses. A ray r asks for the point of the front where all r_j l_j are equal (epo, "
-    "tchebycheff, stch), for a direction of the losses (pbi, cosmos, pmtl, hvmax), for loss weights (ls), or for no "
-    "particular point (mgda)."
+    "Solver. A ray r asks for equal r_j l_j (epo, tchebycheff, stch), a direction of the losses (pbi, cosmos, pmtl, "
+    "hvmax), loss weights (ls), or no point in particular (mgda)."
 )
 _SOLVER_ARGUMENTS = (
-    "Arguments of the solver, such as temperature=0.02 (stch), penalty=5 (pbi), weight=5 (cosmos, the default), "
-    "cosine=5 (hvmax) or tolerance=1e-4 (epo)."
+    "Arguments of the solver: temperature=0.02 (stch), penalty=5 (pbi), weight=5 (cosmos), cosine=5 (hvmax), "
+    "tolerance=1e-4 (epo), ..."
 )
-Real = Annotated[float | None, tyro.conf.arg(metavar="X", help_behavior_hint="(from the preset)")]
+Real = Annotated[float | None, tyro.conf.arg(metavar="X", help_behavior_hint="(preset)")]
 
 
 def train(
@@ -67,7 +67,7 @@ def train(
     preset: Preset = None,
     solver: Annotated[str, tyro.conf.arg(metavar="NAME", help=_SOLVER)] = "epo",
     arguments: Arguments = (),
-    solver_arguments: Annotated[Arguments, tyro.conf.arg(help=_SOLVER_ARGUMENTS)] = (),
+    solver_arguments: Annotated[Arguments, tyro.conf.arg(metavar="X=Y..", help=_SOLVER_ARGUMENTS)] = (),
     epochs: Number = None,
     batch_size: Number = None,
     rays_per_step: Number = None,
@@ -82,34 +82,31 @@ def train(
     engine: Engine = "auto",
     tf32: Tf32 = False,
     result: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None,
-    resume: bool = False,
-    dry_run: bool = False,
+    resume: Flag = False,
+    dry_run: Flag = False,
 ) -> None:
     """Train a Pareto hypernetwork on a built-in problem, print its front and write a run folder.
 
-    Settings that are not given come from a preset of the problem. Problems with data have quick (minutes on two cores),
+    A preset of the problem gives the settings marked (preset). Problems with data have quick (minutes on two cores),
     smoke (seconds), paper (the paper's settings) and best (our settings). Examples:
-        hyperfront train zdt2
         hyperfront train multi-fashion-mnist --preset best --device cuda
         hyperfront train dtlz2 --arguments m=4 --epochs 100
-        hyperfront train fonseca --solver stch --solver-arguments temperature=0.02
-        hyperfront train fonseca --solver ls --out runs/ls
         hyperfront train fonseca --solver ls --out runs/ls --resume
 
     Args:
-        arguments: Arguments of the problem, such as variables=2 or m=4.
-        epochs: Passes over the data; for a problem without data, 100 steps each.
+        arguments: Arguments of the problem, such as m=4.
+        epochs: Passes over the data, or 100 steps each.
         batch_size: Rows of each step, split among its rays.
         rays_per_step: Rays drawn for each step.
         lr: Highest learning rate of Adam.
-        alpha: Concentration of the Dirichlet distribution that rays are drawn from.
+        alpha: Dirichlet concentration of the rays.
         hidden: Width of the hypernetwork.
-        rays: Number of rays at which the front is evaluated.
+        rays: Rays at which the front is evaluated.
         seed: Seed of all random numbers.
         out: Run folder; by default a new one below runs/.
-        result: File for the result: the test data are evaluated, once, and losses and scores are stored.
+        result: File for losses and scores on the test data.
         resume: Continue the run in --out, or begin it there.
-        dry_run: Print settings, sizes and the expected time, and stop.
+        dry_run: Print settings, sizes and expected time; stop.
     """
     name, made = problem, make_solver(solver, parse(solver_arguments))
     settings = recipe(name, preset).changed(

@@ -36,9 +36,9 @@ from hyperfront.storage.files import make_folder, refuse_unwritable
 from hyperfront.training import Progress
 
 _SEARCH = (
-    "Settings to search: NAME=LOW..HIGH on a logarithmic scale, or NAME=VALUE,VALUE,...; names are settings of a "
-    "preset (lr, batch_size, epochs, warmup, schedule, alpha, rays_per_step) or options of the hypernetwork (hidden). "
-    "If all are lists, the whole grid is tried. The default is lr=1e-4..1e-2."
+    "NAME=LOW..HIGH on a logarithmic scale, or NAME=VALUE,VALUE,...; names are settings of a preset (lr, batch_size, "
+    "epochs, warmup, schedule, alpha, rays_per_step) or of the hypernetwork (hidden). If all are lists, the whole grid "
+    "is tried. The default is lr=1e-4..1e-2."
 )
 
 
@@ -68,21 +68,20 @@ def tune(
     A hypernetwork (phn-SOLVER) gets the settings with the best validation hypervolume. One model per ray (SOLVER) is
     trained at one ray; dominated configurations are dropped, and the most uniform of the rest wins. Bad trials are
     pruned. The same command continues a stopped study; with one --storage, many machines share a study. Examples:
-        hyperfront tune adult --method phn-epo
         hyperfront tune adult --method epo --search lr=1e-3,5e-4,1e-4
-        hyperfront tune multi-mnist --method phn-ls --search lr=1e-4..1e-2 hidden=50..200 alpha=0.1..1.0
-        hyperfront compare adult --methods phn-epo,epo --tuned runs/tune-adult-quick
+        hyperfront tune adult --search lr=1e-4..1e-2 hidden=50..200 alpha=0.1..1.0
+        hyperfront compare adult --methods epo --tuned runs/tune-adult-quick
 
     Args:
-        method: phn-SOLVER or SOLVER, such as phn-epo, ls or pmtl; cpmtl uses the settings found for ls.
-        trials: Total number of trials, pruned ones and those of earlier calls included; by default 20, or the grid.
-        rays: Number of rays at which the hypervolume is measured, or by which PMTL divides the loss space.
-        arguments: Arguments of the problem, such as variables=2 or rows=2000.
+        method: phn-SOLVER or SOLVER, such as ls; cpmtl uses the settings of ls.
+        trials: Number of trials, pruned and earlier ones included; by default 20, or the grid.
+        rays: Rays at which the hypervolume is measured, or by which PMTL divides the loss space.
+        arguments: Arguments of the problem, such as rows=2000.
         epochs: Passes over the data.
-        validate_every: Epochs between validations, at which trials can be pruned.
-        seed: Seed of all trials, and of the search.
-        out: Folder for METHOD.json; by default runs/tune-PROBLEM-PRESET, with non-default settings appended.
-        storage: Data base for the trials, as optuna names it; by default SQLite in the folder of --out.
+        validate_every: Epochs between validations, which may prune.
+        seed: Seed of all trials and the search.
+        out: Folder for METHOD.json; by default runs/tune-PROBLEM-PRESET plus changed settings.
+        storage: Data base of the trials, as optuna names it; by default SQLite in --out.
     """
     settings = recipe(problem, preset)
     preset = preset or next(iter(entry(problem).presets))

@@ -35,6 +35,10 @@ def explore(
     problems need neither ``problem`` nor ``target``. ``baselines`` are result files, fronts or run folders to compare
     with.
     """
+    if not isinstance(run, Run | str | Path):
+        raise HyperfrontError(
+            "explore opens a run", got=f"a {type(run).__name__}", expected="what hyperfront.fit returns, or its folder"
+        )
     if isinstance(run, Run):
         model, folder = run.model, run.folder
         place = folder.path if folder else None

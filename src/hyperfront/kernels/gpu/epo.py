@@ -1,7 +1,8 @@
 """EPO's weights on a GPU: one Triton program for each ray, nothing read back, so that a step can be captured.
 
-Two objectives have the closed form of :func:`hyperfront.solvers.epo.two_objectives`. Beyond, a program holds the table
-of :mod:`hyperfront.solvers.linalg.linprog` in registers and makes the same dual pivots. The fallbacks are those of the
+Two objectives have the closed form of :func:`hyperfront.solvers.epo.two_objectives`. Beyond, two programs for each ray
+hold a table of :mod:`hyperfront.solvers.linalg.linprog` each in registers and make the same dual pivots: one solves
+equation (4) of EPO, the other (6), or both (5). The fallbacks are those of the
 CPU: a restriction that leaves nothing feasible is dropped, and if rounding spoils even that, the weights are the exact
 min-norm weights.
 """
@@ -39,7 +40,7 @@ def _log_sigmoid(x):
 
 
 @triton.jit
-def _two(losses, rays, gram, floor, weights, status, count, tolerance, BLOCK: tl.constexpr):
+def _two(losses, rays, gram, floor, weights, status, count, tolerance, descent, BLOCK: tl.constexpr):
     ray = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     here = ray < count
     l1 = tl.load(losses + 2 * ray, here, 1.0).to(tl.float64)
@@ -65,20 +66,20 @@ def _two(losses, rays, gram, floor, weights, status, count, tolerance, BLOCK: tl
     balance = p1 * s1 + p2 * s2 + LN2 > tolerance  # in float64, which the argument is not
     a1, a2 = gap * r1 * p2, -gap * r2 * p1
     q1, q2 = c11 * a1 + c12 * a2, c22 * a2 + c12 * a1
-    cap1 = (c11 - tl.where(balance, q1, 0.0)) / (c11 - c12)
-    cap2 = (c22 - tl.where(balance, q2, 0.0)) / (c22 - c12)
     free = c12 >= 0
-    cap1 = tl.where(free | (cap1 > 1), 1.0, cap1)
-    cap2 = tl.where(free | (cap2 > 1), 1.0, cap2)
-    hi, lo = cap2, 1 - cap1
-    end = tl.where(tl.where(balance, q1 > q2, c11 > c22), hi, lo)
+    least1, least2 = c11 / (c11 - c12), c22 / (c22 - c12)  # caps of dominance and descent, then of balance
+    cap1, cap2 = (c11 - q1) / (c11 - c12), (c22 - q2) / (c22 - c12)
+    lo, hi = 1 - tl.where(free | (least1 > 1), 1.0, least1), tl.where(free | (least2 > 1), 1.0, least2)
+    low, high = 1 - tl.where(free | (cap1 > 1), 1.0, cap1), tl.where(free | (cap2 > 1), 1.0, cap2)
+    end, balanced = tl.where(c11 > c22, hi, lo), tl.where(q1 > q2, high, low)
+    lowered = tl.where(c11 * p1 + c12 * p2 > c22 * p2 + c12 * p1, hi, lo)
     slope, most = q1 - q2, tl.where(q1 > q2, q1, q2)
     need = tl.where(most < 0, most, 0.0) - q2
-    broken = (slope * end < need) & (balance == 0)
+    broken = slope * end < need
     cut = need / slope
     cut = tl.where(cut < lo, lo, cut)
     cut = tl.where(cut > hi, hi, cut)
-    t = tl.where(broken, cut, end)
+    t = tl.where(balance, balanced + descent * (lowered - balanced), tl.where(broken, cut, end))
     tl.store(weights + 2 * ray, tl.where(valid, t.to(tl.float32), given1.to(tl.float32)), here)
     tl.store(weights + 2 * ray + 1, tl.where(valid, (1 - t).to(tl.float32), given2.to(tl.float32)), here)
     kind = tl.where(valid, tl.where(lifted, FLOORED, 0), INVALID)
@@ -86,12 +87,15 @@ def _two(losses, rays, gram, floor, weights, status, count, tolerance, BLOCK: tl
 
 
 @triton.jit
-def _program(losses, rays, gram, floor, table, status, tolerance, m: tl.constexpr, MB: tl.constexpr):
-    """The rows of linprog's matrix, as columns of ``table [m, 2 m + 3]``, from equations (1) to (5) of EPO."""
-    ray = tl.program_id(0)
+def _program(losses, rays, gram, floor, table, status, count, tolerance, m: tl.constexpr, MB: tl.constexpr):
+    """The rows of linprog's matrix, as columns of ``table [m, 2 m + 3]``, from equations (1) to (6) of EPO.
+
+    The first ``count`` programs write (4) or (5), the others (6) or (5).
+    """
+    ray, place = tl.program_id(0) % count, tl.program_id(0)
     j, k = tl.arange(0, MB), tl.arange(0, MB)  # objectives, as rows and as columns
     n: tl.constexpr = 2 * m + 3
-    table += ray * (m * n)
+    table += place * (m * n)
     here, both = j < m, (j < m)[:, None] & (k < m)[None, :]
     loss = tl.load(losses + ray * m + j, here, 1.0).to(tl.float64)
     share = tl.load(rays + ray * m + j, here, 0.0).to(tl.float64)
@@ -100,7 +104,7 @@ def _program(losses, rays, gram, floor, table, status, tolerance, m: tl.constexp
     valid = tl.min(loss, 0) + 0 * (tl.sum(loss, 0) + tl.sum(tl.sum(c, 1), 0)) >= 0
     low = tl.where(low > LOSS_FLOOR, low, LOSS_FLOOR)
     lifted = tl.max(tl.where(here & (loss < low), 1, 0), 0)
-    tl.store(status + ray, tl.where(valid, tl.where(lifted > 0, FLOORED, 0), INVALID).to(tl.uint8))
+    tl.store(status + place, tl.where(valid, tl.where(lifted > 0, FLOORED, 0), INVALID).to(tl.uint8))
     c = tl.where(valid, c, 0.0)
     loss = tl.where(valid, tl.where(loss < low, low, loss), 1.0)
 
@@ -112,16 +116,23 @@ def _program(losses, rays, gram, floor, table, status, tolerance, m: tl.constexp
     above = logs - tl.log(tl.sum(tl.where(here, tl.exp(logs), 0.0), 0) / m)  # ln(m p)
     mu = tl.sum(tl.where(here, tl.exp(above) * above, 0.0), 0) / m
     dominance = tl.where(mu <= tolerance, 1, 0)
-    anchor = tl.where(here, share * (above - mu), 0.0)
+    lower = tl.where(place >= count, 1, dominance)  # whether losses are lowered
+    diagonal = j[:, None] == k[None, :]
+    part = tl.where(here, tl.exp(above) / m, 0.0)  # p
+    others = tl.sum(tl.where(diagonal, logs[:, None], 0.0), 0)  # logs and p, as rows
+    parts = tl.sum(tl.where(diagonal, part[:, None], 0.0), 0)
+    anchor = tl.where(here, share * tl.sum(parts[None, :] * (logs[:, None] - others[None, :]), 1), 0.0)
     terms = c * anchor[:, None]  # the Gram matrix is symmetric: its columns are added up
     across = tl.sum(terms, 0)
     across = tl.where(tl.abs(across) <= ROUNDING * tl.sum(tl.abs(terms), 0), 0.0, across)
-    q = tl.sum(tl.where((j[:, None] == k[None, :]), across[None, :], 0.0), 1)  # as a column
+    q = tl.sum(tl.where(diagonal, across[None, :], 0.0), 1)  # as a column
     most = tl.max(tl.where(here, q, -HUGE), 0)
-    level = (dominance > 0) | (most <= 0) | (logs == 0)
+    level = (lower > 0) | (most <= 0) | (anchor > 0)
     limit = tl.where(level, 0.0, tl.where(q > 0, -HUGE, q))
     restriction = tl.where(dominance > 0, tl.where(most < 0, most, 0.0), -HUGE)
-    cost = tl.where(dominance > 0, tl.sum(c, 1), q)
+    weight = tl.where(here & (dominance == 0), tl.exp(above), 1.0)  # m p; of dominance 1
+    across = tl.sum(c * weight[:, None], 0)
+    cost = tl.where(lower > 0, tl.sum(tl.where(j[:, None] == k[None, :], across[None, :], 0.0), 1), q)
 
     scale = tl.max(tl.abs(c), 1)
     scale = tl.where(scale > TINY, scale, TINY)
@@ -183,14 +194,14 @@ def _min_norm(c, k, i, m: tl.constexpr, LIMIT: tl.constexpr):
 
 @triton.jit
 def _pivots(
-    table, gram, rays, weights, status, m: tl.constexpr, KB: tl.constexpr, NB: tl.constexpr, MOST: tl.constexpr
+    table, gram, rays, weights, status, count, m: tl.constexpr, KB: tl.constexpr, NB: tl.constexpr, MOST: tl.constexpr
 ):
     """Dual pivots on the table: rows ``k`` are moves and, at ``k = m``, the constants; columns ``i`` are rows of M."""
-    ray, n = tl.program_id(0), 2 * m + 3
+    ray, place, n = tl.program_id(0) % count, tl.program_id(0), 2 * m + 3
     k, i = tl.arange(0, KB), tl.arange(0, NB)
     last, move_row, wall = (i == n - 1)[None, :], (k < m)[:, None], (k == m)[:, None]
-    given = tl.load(table + ray * (m * n) + k[:, None] * n + i[None, :], move_row & (i < n)[None, :], 0.0)
-    kind = tl.load(status + ray).to(tl.int32)
+    given = tl.load(table + place * (m * n) + k[:, None] * n + i[None, :], move_row & (i < n)[None, :], 0.0)
+    kind = tl.load(status + place).to(tl.int32)
     cost = tl.sum(tl.where(last, given, 0.0), 1)
     start = tl.argmin(tl.where(k < m, cost, HUGE), 0)
     constants = tl.zeros((NB,), tl.float64)
@@ -201,12 +212,12 @@ def _pivots(
         t = tl.where((i == 2 * m)[None, :] & (relaxed == 1), 0.0, given)
         first = tl.sum(tl.where((k == start)[:, None], t, 0.0), 0)
         t = tl.where(move_row, t - first[None, :], tl.where(wall, first[None, :], 0.0))
-        count = 0
-        while count < MOST:
+        pivots = 0
+        while pivots < MOST:
             constants = tl.sum(tl.where(wall, t, 0.0), 0)
             costs = tl.sum(tl.where(last, t, 0.0), 1)
             leaving = tl.argmin(tl.where(i < n - 1, constants, HUGE), 0)
-            if count >= MOST // 2:  # Bland: always the lowest number
+            if pivots >= MOST // 2:  # Bland: always the lowest number
                 leaving = tl.min(tl.where((constants < -VIOLATED) & (i < n - 1), i, leaving), 0)
             row = tl.sum(tl.where((i == leaving)[None, :], t, 0.0), 1)
             usable = (row > PIVOT) & (k < m)
@@ -221,7 +232,7 @@ def _pivots(
                 (k == entering)[:, None], (move / pivot)[None, :], t - (row / pivot)[:, None] * move[None, :]
             )
             t = tl.where(done, t, changed)
-            count = tl.where(done, MOST, count + 1)
+            pivots = tl.where(done, MOST, pivots + 1)
         constants = tl.sum(tl.where(wall, t, 0.0), 0)
         costs = tl.sum(tl.where(last, t, 0.0), 1)
         worst = tl.min(tl.where(i < n - 2, constants, 0.0), 0)
@@ -239,24 +250,31 @@ def _pivots(
         alpha = _min_norm(c, k, i, m, LIMIT=32 * m)
     fallback = tl.load(rays + ray * m + i, i < m, 0.0).to(tl.float64)
     alpha = tl.where(kind == INVALID, fallback, alpha)
-    tl.store(weights + ray * m + i, alpha.to(tl.float32), i < m)
-    tl.store(status + ray, tl.where(kind == INVALID, INVALID, answer).to(tl.uint8))
+    tl.store(weights + place * m + i, alpha, i < m)
+    tl.store(status + place, tl.where(kind == INVALID, INVALID, answer).to(tl.uint8))
 
 
-def epo_on_gpu(losses: Tensor, rays: Tensor, gram: Tensor, floor: Tensor, tolerance: float) -> tuple[Tensor, Tensor]:
+def epo_on_gpu(
+    losses: Tensor, rays: Tensor, gram: Tensor, floor: Tensor, tolerance: float, descent: float
+) -> tuple[Tensor, Tensor]:
     """Weights float32 ``[R, m]`` and status uint8 ``[R]``; ``gram [R, m, m]`` in float64, ``floor [m]``."""
     count, m = losses.shape
-    weights = torch.empty(count, m, dtype=torch.float32, device=losses.device)
-    status = torch.empty(count, dtype=torch.uint8, device=losses.device)
     inputs = (losses.contiguous(), rays.contiguous(), gram.contiguous(), floor.contiguous())
     if m == 2:
-        _two[(triton.cdiv(count, 64),)](*inputs, weights, status, count, tolerance, BLOCK=64, num_warps=2)
+        weights = torch.empty(count, m, dtype=torch.float32, device=losses.device)
+        status = torch.empty(count, dtype=torch.uint8, device=losses.device)
+        grid = (triton.cdiv(count, 64),)
+        _two[grid](*inputs, weights, status, count, tolerance, descent, BLOCK=64, num_warps=2)
         return weights, status
     n, block = 2 * m + 3, triton.next_power_of_2(m)
-    table = torch.empty(count, m, n, dtype=torch.float64, device=losses.device)
-    _program[(count,)](*inputs, table, status, tolerance, m=m, MB=block, num_warps=1)
+    table = torch.empty(2 * count, m, n, dtype=torch.float64, device=losses.device)
+    weights = torch.empty(2 * count, m, dtype=torch.float64, device=losses.device)
+    status = torch.empty(2 * count, dtype=torch.uint8, device=losses.device)
+    _program[(2 * count,)](*inputs, table, status, count, tolerance, m=m, MB=block, num_warps=1)
     rows, columns = triton.next_power_of_2(m + 1), triton.next_power_of_2(n)
-    _pivots[(count,)](
-        table, inputs[2], inputs[1], weights, status, m=m, KB=rows, NB=columns, MOST=8 * (m + 1), num_warps=1
+    _pivots[(2 * count,)](
+        table, inputs[2], inputs[1], weights, status, count, m=m, KB=rows, NB=columns, MOST=8 * (m + 1), num_warps=1
     )
-    return weights, status
+    balanced, lowered = weights.split(count)
+    kind, its_kind = status.split(count)
+    return balanced.lerp(lowered, descent).float(), torch.where(its_kind == MIN_NORM.value, its_kind, kind)

@@ -43,7 +43,8 @@ class Film(Assembly):
     def __init__(self, module: nn.Module, chosen: Sequence[str], *, base: Rest = "train"):
         self.base = base
         uses = Counter(id(p) for layer in module.modules() for p in layer.parameters(recurse=False))
-        own = {name for name, p in module.named_parameters() if uses[id(p)] == 1}  # a scale would reach the other use
+        # a scale would reach the other use of a tied weight
+        own = {name for name, p in module.named_parameters() if uses[id(p)] == 1 and p.is_floating_point()}
         layers = {
             name: layer
             for name, layer in module.named_modules()

@@ -27,7 +27,7 @@ DEFAULT_RANK = 4
 
 
 class LowRank(Assembly):
-    """Chosen matrices, also frozen ones, get low-rank additions; chosen vectors are left to the rest.
+    """Chosen matrices, also frozen ones, get low-rank additions; vectors and complex tensors are left to the rest.
 
     ``rank`` None is 4, or a layer's own rank where that is smaller.
     """
@@ -47,7 +47,8 @@ class LowRank(Assembly):
             raise unknown_name("base", str(base), ("train", "freeze"))
         parameters = dict(module.named_parameters())
         self.rank, self.base, self.terms = rank, base, terms
-        self._shapes = {name: tuple(parameters[name].shape) for name in chosen if _matrix(parameters[name].shape)}
+        real = [name for name in chosen if parameters[name].is_floating_point()]
+        self._shapes = {name: tuple(parameters[name].shape) for name in real if _matrix(parameters[name].shape)}
         self.names = tuple(self._shapes)
         self._sides = [_matrix(shape) for shape in self._shapes.values()]
         self._ranks = [self._rank(name) for name in self.names]

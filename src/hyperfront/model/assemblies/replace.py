@@ -1,4 +1,4 @@
-"""``theta`` is the tensors themselves, laid end to end."""
+"""``theta`` is the tensors themselves, laid end to end; a complex number is its real and its imaginary part."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ class Replace(Assembly):
     def __init__(self, module: nn.Module, chosen: Sequence[str]):
         parameters = {name: p for name, p in module.named_parameters() if name in set(chosen) and p.requires_grad}
         self.names = tuple(parameters)
-        self.parts = tuple(Part(name, tuple(p.shape)) for name, p in parameters.items())
+        self._complex = [p.is_complex() for p in parameters.values()]
+        self.parts = tuple(Part(name, (*p.shape, *[2] * p.is_complex())) for name, p in parameters.items())
 
     def start(self, module: nn.Module) -> Tensor:
         values = dict(module.named_parameters())
-        return torch.cat([values[name].detach().flatten().float() for name in self.names])
+        found = (values[name].detach() for name in self.names)
+        return torch.cat([(torch.view_as_real(p) if p.is_complex() else p).flatten().float() for p in found])
 
     def assemble(self, parts: Sequence[Tensor], shared: dict[str, Tensor]) -> dict[str, Tensor]:
-        return dict(zip(self.names, parts, strict=True))
+        pairs = zip(parts, self._complex, strict=True)
+        return dict(zip(self.names, (torch.complex(*part.unbind(-1)) if flag else part for part, flag in pairs)))
 
     def describe(self) -> str:
         return f"weights in {len(self.names)} tensor(s)"

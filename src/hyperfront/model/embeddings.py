@@ -1,0 +1,15 @@
+"""Embeddings with sparse gradients, which end in the dense gradients of ``theta``."""
+
+from __future__ import annotations
+
+from torch import nn
+
+
+def without_sparse_gradients(module: nn.Module) -> list[str]:
+    """Switch off the sparse gradients of embeddings; returns the layers that had them."""
+    found = []
+    for name, layer in module.named_modules():
+        if isinstance(layer, nn.Embedding | nn.EmbeddingBag) and layer.sparse:
+            layer.sparse = False
+            found.append(name)
+    return found

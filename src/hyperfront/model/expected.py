@@ -1,0 +1,38 @@
+"""A model where one is expected: errors that say what was handed over instead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+from hyperfront.errors import TargetError
+from hyperfront.model.pareto_model import ParetoModel
+from hyperfront.model.sharded import refuse_sharded
+
+
+def expect_model(thing: Any, use: str) -> ParetoModel:
+    """``thing``, if it is a model that has all its parameters; else an error for ``use``, the function's name."""
+    if not isinstance(thing, ParetoModel):
+        raise TargetError(
+            f"{use} works on a model that hyperfront made",
+            got=kind_of(thing),
+            expected="what hyperfront.wrap or hyperfront.load returns",
+            fix=_fix(thing),
+        )
+    refuse_sharded(thing, use)
+    return thing
+
+
+def _fix(thing: Any) -> str | None:
+    inner = getattr(thing, "module", None)
+    if isinstance(inner, ParetoModel):
+        return f"pass the model inside, {type(thing).__name__}.module"
+    if isinstance(getattr(thing, "model", None), ParetoModel):
+        return f"pass the model inside, {type(thing).__name__}.model"
+    return "model = hyperfront.wrap(module, objectives)" if isinstance(thing, nn.Module | type) else None
+
+
+def kind_of(thing: Any) -> str:
+    """A thing in words: whether it is a class, or of which class it is."""
+    return f"the class {thing.__name__}" if isinstance(thing, type) else f"a {type(thing).__name__}"

@@ -1,0 +1,19 @@
+"""Parameters that lie in pieces on several processes, as ``fully_shard`` leaves them."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from hyperfront.errors import TargetError
+
+
+def refuse_sharded(module: nn.Module, use: str) -> None:
+    """An error for ``use``, the name of a function, if it would see a part of a parameter only."""
+    for name, parameter in module.named_parameters():
+        if hasattr(parameter, "placements"):  # a DTensor; importing its type takes a second
+            raise TargetError(
+                f"{use} needs all of a parameter, and this one is spread over processes",
+                got=f"{name}: a {type(parameter).__name__}",
+                expected="a model without fully_shard or tensor parallelism",
+                fix="keep a whole model on each process; hyperfront.backward averages their gradients",
+            )

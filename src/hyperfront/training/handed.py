@@ -1,0 +1,62 @@
+"""What people hand over to ``fit`` where something else is expected."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+from hyperfront.errors import HyperfrontError
+from hyperfront.model.expected import expect_model, kind_of
+from hyperfront.preferences import Dirichlet
+from hyperfront.problem import Problem
+from hyperfront.training.callbacks import Callback
+
+
+def check_handed(model: Any, problem: Any, preferences: Any, callbacks: Any) -> None:
+    """An error for plain modules, data, classes and single callbacks."""
+    expect_model(model, "fit")
+    if not isinstance(problem, Problem):
+        raise HyperfrontError(
+            "fit needs a problem, which knows the losses",
+            got=kind_of(problem),
+            fix="problem = hyperfront.supervised(train, val, losses={...})",
+        )
+    if isinstance(preferences, type) or (preferences is not None and not hasattr(preferences, "sample")):
+        raise HyperfrontError(
+            "these are no preferences",
+            got=kind_of(preferences),
+            expected=f"an instance, such as hyperfront.{Dirichlet.__name__}(0.2)",
+        )
+    told = [] if callbacks is None else list(callbacks) if isinstance(callbacks, Sequence) else [callbacks]
+    if wrong := [each for each in told if not isinstance(each, Callback)]:
+        raise HyperfrontError("this is no callback", got=kind_of(wrong[0]), expected="instances of hyperfront.Callback")
+    if told and not isinstance(callbacks, Sequence):
+        raise HyperfrontError("callbacks are a list", got=kind_of(callbacks), fix="callbacks=[...]")
+
+
+def check_makers(optimizer: Any, schedule: Any) -> None:
+    """An error for an optimizer or schedule that is made already: it would hold on to other parameters."""
+    if isinstance(optimizer, Optimizer) or not (optimizer is None or callable(optimizer)):
+        raise HyperfrontError(
+            "optimizer= makes an optimizer from the parameters that fit finds",
+            got=kind_of(optimizer),
+            expected="a function of the parameters",
+            fix=f"optimizer=lambda parameters: torch.optim.{type(optimizer).__name__}(parameters, lr=...)"
+            if isinstance(optimizer, Optimizer)
+            else None,
+        )
+    if isinstance(schedule, LRScheduler) or not (isinstance(schedule, str) or callable(schedule)):
+        raise HyperfrontError(
+            "schedule= makes a schedule from the optimizer that fit has",
+            got=kind_of(schedule),
+            expected='"cosine", "constant" or a function of the optimizer',
+        )
+
+
+def check_made(made: Any, wanted: type, what: str) -> None:
+    """An error if a function returned something else."""
+    if not isinstance(made, wanted):
+        raise HyperfrontError(f"{what}= returned something else", got=kind_of(made), expected=f"a {wanted.__name__}")
