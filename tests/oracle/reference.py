@@ -31,8 +31,16 @@ def assembled(model: hf.ParetoModel, copy: nn.Module, theta: Tensor) -> dict[str
     if model.target.assembly.kind != "replace":
         return {name: t for name, t in model.target.unpack(theta).items() if t.requires_grad}
     mine = {name: p for name, p in copy.named_parameters() if p.requires_grad and name not in shared}
-    parts = theta.split([p.numel() for p in mine.values()])
-    return shared | {name: part.view(p.shape) for part, (name, p) in zip(parts, mine.items(), strict=True)}
+    parts = theta.split([p.numel() * (1 + p.is_complex()) for p in mine.values()])
+    return shared | {name: _shaped(part, p) for part, (name, p) in zip(parts, mine.items(), strict=True)}
+
+
+def _shaped(part: Tensor, like: Tensor) -> Tensor:
+    """Numbers in a row as a tensor; complex ones are pairs."""
+    if like.is_complex():
+        pairs = part.view(*like.shape, 2)
+        return torch.complex(pairs[..., 0], pairs[..., 1])
+    return part.view(like.shape)
 
 
 def load(copy: nn.Module, values: dict[str, Tensor]) -> None:
@@ -63,9 +71,10 @@ def reference(
         mine = [own[name] for name in values]
         each = losses(copy)
         for loss in each:
-            back = torch.autograd.grad(loss, mine, retain_graph=True, materialize_grads=True)
+            gradients = torch.autograd.grad(loss, mine, retain_graph=True, materialize_grads=True)
+            back = [gradient.to_dense() if gradient.is_sparse else gradient for gradient in gradients]
             through = torch.autograd.grad(
-                list(values.values()), [leaf, *shared], list(back), retain_graph=True, materialize_grads=True
+                list(values.values()), [leaf, *shared], back, retain_graph=True, materialize_grads=True
             )
             rows.append(through[0].sum(0))  # the other rays' rows are zero
             direct.append(through[1:])
