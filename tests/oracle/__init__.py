@@ -9,5 +9,6 @@ Cases of timm, torchvision and segmentation_models_pytorch are no part of the ex
 for a torch of its own. Put beside it, they run all the same::
 
     pip install --no-deps --target elsewhere torchvision timm segmentation-models-pytorch
-    PYTHONPATH=elsewhere python -m tests.oracle --only timm segmentation torchvision
+    PYTHONPATH=elsewhere python -m tests.oracle --only timm segmentation torchvision \\
+        --markdown docs/modules-table-images.md
 """

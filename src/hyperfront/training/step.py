@@ -35,7 +35,7 @@ from hyperfront.storage import nests
 from hyperfront.storage.batches import Batch
 from hyperfront.training import ranks
 from hyperfront.training.ideals import Ideals
-from hyperfront.training.passes import Member, joined, passes, total, weighted
+from hyperfront.training.passes import Member, gram_of, joined, passes, total, weighted
 from hyperfront.training.precision import cast, widened
 from hyperfront.training.refusals import explained
 
