@@ -61,7 +61,7 @@ def check(model: ParetoModel, batch: Batch, losses: Losses, *, rays: Tensor | Se
     """Compare one step of ``model`` with plain autograd on a plain copy of its module; an error says where they differ.
 
     ``batch`` is what the module takes, and ``losses(network)`` returns the ``m`` losses of one network, as for
-    :func:`hyperfront.backward`. Two rays are tried, or one, or those that are given. It takes about as long as two
+    :func:`hyperfront.backward`. Two rays are tried, or one, or those that are given. It takes as long as a few
     steps, and leaves the model, its gradients and random numbers as they were. :func:`hyperfront.fit` does it before
     its first step.
 
