@@ -500,7 +500,11 @@ def test_names_are_texts_whatever_is_in_them(chromium, tmp_path):
     x = torch.randn(20, 4)
     losses = {name: lambda output, batch, j=j: (output - j).square().mean() + 0.1 for j, name in enumerate(names)}
     problem = hf.supervised(
-        (x,), (x,), losses=losses, scores={"<b>": lambda output, batch: output.mean()}, reference=(9, 9)
+        (x,),
+        (x,),
+        losses=losses,
+        scores={"<b>": hf.Score(lambda output, batch: output.mean(), maximize=True)},
+        reference=(9, 9),
     )
     model = hf.wrap(explored.network(), names, hidden=12)
     run = hf.fit(model, problem, epochs=1, batch_size=10, out=tmp_path / "<i>run", callbacks=[], validation_rays=3)

@@ -58,7 +58,7 @@ def test_losses_over_a_split_do_not_depend_on_how_it_is_cut_into_batches(batch_s
     problem = hf.supervised(
         (x, group),
         losses={"mean": lambda output, batch: output.square().mean(), "gap": gap, "all": middle},
-        scores={"largest": hf.Gathered(lambda output, batch: output.max())},
+        scores={"largest": hf.Score(hf.Gathered(lambda output, batch: output.max()), maximize=True)},
     )
     model = hf.wrap(Identity(), ["mean", "gap", "all"], hidden=4)
     front = hf.evaluate(model, problem.train, rays=4, batch_size=batch_size)
@@ -215,7 +215,7 @@ class TestScores:
         return hf.supervised(
             (torch.randn(4, 4),),
             losses={"a": lambda o, b: o.square().mean(), "b": lambda o, b: (o - 1).square().mean()},
-            scores={"score": score},
+            scores={"score": hf.Score(score, maximize=True)},
         )
 
     def test_a_limit_on_a_score_needs_a_direction(self):
@@ -233,7 +233,7 @@ class TestScores:
             hf.supervised(
                 (torch.randn(4, 4),),
                 losses={"a": lambda o, b: o.mean(), "b": lambda o, b: o.mean()},
-                scores={"a": lambda o, b: o.mean()},
+                scores={"a": hf.Score(lambda o, b: o.mean(), maximize=True)},
             )
 
 

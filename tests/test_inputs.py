@@ -176,7 +176,9 @@ def test_training_does_not_depend_on_the_container(name):
             val,
             inputs=lambda b: of(b)[0],
             losses=losses(lambda b: of(b)[1]),
-            scores={"gathered": hf.Gathered(lambda output, b: (output - of(b)[1]).abs().median())},
+            scores={
+                "gathered": hf.Score(hf.Gathered(lambda output, b: (output - of(b)[1]).abs().median()), maximize=False)
+            },
             reference=(9, 9),
         )
         torch.manual_seed(0)
@@ -834,7 +836,12 @@ MISFITS = {
     "target": ((X, Y[:, :1]), {}, LossError, r"'second' fails.*index 1.*batch of 0: float32 \[\d+, 4\], 1: float32"),
     "arguments": ((X, Y), {"inputs": tuple}, TargetError, "module fails.*positional.*Sequential on 0: float32"),
     "inputs": ((X, Y), {"inputs": lambda b: b[2]}, ProblemError, "inputs= fails.*out of range.*batch of 0: float32"),
-    "score": ((X, Y), {"scores": {"gap": lambda o, b: o @ b[0]}}, LossError, "score 'gap' fails.*shapes cannot"),
+    "score": (
+        (X, Y),
+        {"scores": {"gap": hf.Score(lambda o, b: o @ b[0], maximize=False)}},
+        LossError,
+        "score 'gap' fails.*shapes cannot",
+    ),
 }
 
 

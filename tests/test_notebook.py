@@ -135,7 +135,7 @@ def test_names_are_texts_whatever_is_in_them(tmp_path):
     torch.manual_seed(0)
     x = torch.randn(20, 4)
     losses = {name: lambda output, batch, j=j: (output - j).square().mean() + 0.1 for j, name in enumerate(EVIL)}
-    score = {"<b>bold</b>": lambda output, batch: output.mean()}
+    score = {"<b>bold</b>": hf.Score(lambda output, batch: output.mean(), maximize=True)}
     problem = hf.supervised((x,), (x,), losses=losses, scores=score, reference=(9, 9))
     module = nn.Sequential(collections.OrderedDict({"<u>": nn.Linear(4, 1)}))
     model = hf.wrap(module, list(EVIL), hidden=4)

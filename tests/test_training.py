@@ -524,7 +524,8 @@ def test_a_validation_that_says_nothing_is_an_error_at_once(tmp_path, where):
     problem = runs.problem()
     x, y = (tensor.clone() for tensor in problem.val.source.data)
     y[0, 0] = float("nan") if where == "loss" else y[0, 0]
-    undefined = {"ratio": lambda output, batch: output.new_tensor(float("nan"))} if where == "score" else {}
+    ratio = hf.Score(lambda output, batch: output.new_tensor(float("nan")), maximize=True)
+    undefined = {"ratio": ratio} if where == "score" else {}
     broken = hf.supervised(
         problem.train.source.data, (x, y), losses=problem.measures, scores=undefined, reference=(10, 10)
     )

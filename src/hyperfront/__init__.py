@@ -25,6 +25,8 @@ from hyperfront.front.alignment import align
 from hyperfront.model import ParetoModel, wrap
 from hyperfront.preferences import Dirichlet, FixedRays, das_dennis, rays
 from hyperfront.problem import Problem, analytic, supervised
+from hyperfront.problem.described import Loss, Score
+from hyperfront.problem.gaps import Gap
 from hyperfront.problem.losses import Gathered, SetLoss
 from hyperfront.solvers import (
     COSMOS,
@@ -59,14 +61,17 @@ __all__ = [
     "Dirichlet",
     "FixedRays",
     "Front",
+    "Gap",
     "Gathered",
     "HVMax",
     "HyperfrontError",
+    "Loss",
     "MLflow",
     "ParetoModel",
     "Problem",
     "Progress",
     "Run",
+    "Score",
     "SetLoss",
     "SmoothTchebycheff",
     "Status",

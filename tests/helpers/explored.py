@@ -43,7 +43,9 @@ def regression(m: int = 2) -> hf.Problem:
         (x[:160], y[:160]),
         (x[160:], y[160:]),
         losses={name: loss(j) for j, name in enumerate(NAMES[:m])},
-        scores={"sharpness": lambda output, batch: -(output[:, 0] - batch[1][:, 0]).abs().mean()},
+        scores={
+            "sharpness": hf.Score(lambda output, batch: -(output[:, 0] - batch[1][:, 0]).abs().mean(), maximize=True)
+        },
         reference=(9,) * m,
     )
 

@@ -6,7 +6,7 @@ import json
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from hyperfront.front import Front, evaluate
 from hyperfront.preferences import convert
 from hyperfront.problem import Problem
 from hyperfront.problem.recipe import Recipe
+from hyperfront.problem.registry import entry, is_builtin
 from hyperfront.storage import files
 from hyperfront.storage.provenance import describe, environment
 from hyperfront.training.runs import Run
@@ -55,6 +56,8 @@ class Result:
     status: Mapping[str, int]
     """The number of rays in the training by how the solver solved them."""
     environment: Mapping[str, Any]
+    maximize: Mapping[str, bool] = field(default_factory=dict)
+    """Whether more is better, by name of score; results of earlier versions do not state it."""
     family: str = "phn"
     """The kind of method: ``phn``, ``per-ray``, ``cpmtl``, ``evolutionary``, ``single``, or that of your baseline."""
 
@@ -67,6 +70,12 @@ class Result:
     def kind(self) -> Method:
         """The record of the method."""
         return stored_method(self.method, self.family)
+
+    def directions(self) -> dict[str, bool]:
+        """Whether more is better, by name of score; a built-in problem states what an older file does not."""
+        if self.maximize or not is_builtin(self.problem):
+            return dict(self.maximize)
+        return {name: score.maximize for name, score in entry(self.problem).make().scores.items()}
 
     def losses(self) -> Tensor:
         """The losses on the test data, ``[R, m]`` in float64."""
@@ -154,6 +163,7 @@ def measure(
         fronts={name: summary(front) for name, front in fronts.items()},
         status=run.status,
         environment=environment(run.model.device),
+        maximize={name: score.maximize for name, score in problem.scores.items()},
         family=method.family,
     )
 

@@ -134,7 +134,12 @@ def _flat(settings: Mapping[str, Any], kind: Method) -> dict[str, Any]:
 
 def _row(kind: Kind, group: Sequence[Result], pool: Tensor) -> tuple[str, ...]:
     tests = [result.fronts["test"] for result in group]
-    best = [f"{name} {spread([_extreme(name, test['scores'][name]) for test in tests])}" for name in tests[0]["scores"]]
+    best = {name: max if maximize else min for name, maximize in group[0].directions().items()}
+    best = [
+        f"{name} {spread([best[name](test['scores'][name]) for test in tests])}"
+        for name in tests[0]["scores"]
+        if name in best
+    ]
     return (
         *kind,
         str(len(group)),
@@ -150,11 +155,6 @@ def _row(kind: Kind, group: Sequence[Result], pool: Tensor) -> tuple[str, ...]:
 def _nondominated(result: Result) -> float | None:
     """None for one model per objective: those have no front."""
     return None if result.kind.gives == "ideal" else indicators.nondominated_share(result.losses())
-
-
-def _extreme(name: str, values: Sequence[float]) -> float:
-    """The best value over the rays: gaps and errors should be small, everything else large."""
-    return min(values) if any(word in name for word in ("gap", "error", "mse")) else max(values)
 
 
 def _controllability(result: Result, pool: Tensor) -> float | None:

@@ -55,6 +55,7 @@ def evaluate(
         convention=model.record.get("convention", "inverse"),
         provenance=record | ({"split": split.name} if problem.has_data else {}),
         evaluator=lambda more: evaluate(model, split, more, batch_size=batch_size),
+        meanings=problem.meanings,
     )
 
 

@@ -22,13 +22,15 @@ from hyperfront import indicators, preferences
 from hyperfront.errors import CheckpointError, ProblemError, SelectionError
 from hyperfront.front import selection
 from hyperfront.preferences import Convention
+from hyperfront.problem import Meaning
 from hyperfront.storage import files
 from hyperfront.storage.schemas import upgrade
 
 ROUNDING = 1e-5
 """Losses below zero by this share of the largest are zero."""
 FORMAT = "hyperfront-front"
-STEPS = ()
+STEPS = (lambda document: {**document, "meanings": {}},)
+"""Schema 2 has the meanings of losses and scores; scores of an older file have no direction."""
 SCHEMA = len(STEPS) + 1
 Limit = float | tuple[str, float]
 
@@ -47,6 +49,15 @@ class Front:
     convention: Convention = "inverse"
     provenance: Mapping[str, Any] = field(default_factory=dict)
     evaluator: Callable[[Tensor], Front] | None = field(default=None, repr=False)
+    meanings: Mapping[str, Meaning] = field(default_factory=dict)
+    """Label, unit, direction and bounds of every loss and score. Less of a loss is better; a score without a given
+    meaning has an unknown direction."""
+
+    def __post_init__(self) -> None:
+        unknown = {name: Meaning(name) for name in self.objectives}
+        unknown |= {name: Meaning(name, maximize=None) for name in self.scores}
+        complete = {name: self.meanings.get(name, meaning) for name, meaning in unknown.items()}
+        object.__setattr__(self, "meanings", complete)
 
     def __len__(self) -> int:
         return len(self.rays)
@@ -171,6 +182,7 @@ class Front:
             "reference": None if self.reference is None else list(self.reference),
             "convention": self.convention,
             "scores": {name: values.tolist() for name, values in self.scores.items()},
+            "meanings": {name: meaning.document() for name, meaning in self.meanings.items()},
             "provenance": dict(self.provenance),
             "rays": self.rays.tolist(),
             "losses": self.losses.tolist(),
@@ -202,6 +214,7 @@ class Front:
                 reference=None if document["reference"] is None else tuple(document["reference"]),
                 convention=document["convention"],
                 provenance=dict(document["provenance"]),
+                meanings={name: Meaning.read(meaning) for name, meaning in document["meanings"].items()},
             )
             front._check_shapes()
             return front

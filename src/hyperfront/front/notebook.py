@@ -65,6 +65,7 @@ def _picture(front: Front) -> Markup:
         rays=front.rays[part],
         losses=front.losses[part],
         scores={shorten(name): values[part] for name, values in front.scores.items()},
+        meanings={shorten(name): meaning for name, meaning in front.meanings.items()},
         provenance={},
     )
     names = ", ".join(shown.objectives[:ENTRIES])

@@ -4,16 +4,24 @@
 """
 
 from hyperfront.problem.analytic import Point, analytic
+from hyperfront.problem.described import Described, Loss, Score
+from hyperfront.problem.gaps import Gap
 from hyperfront.problem.losses import Gathered, Mean, Measure, SetLoss
+from hyperfront.problem.meaning import Meaning
 from hyperfront.problem.problem import Problem, Split, Truth, check_reference, scalar
 from hyperfront.problem.supervised import supervised
 
 __all__ = [
+    "Described",
+    "Gap",
     "Gathered",
+    "Loss",
     "Mean",
+    "Meaning",
     "Measure",
     "Point",
     "Problem",
+    "Score",
     "SetLoss",
     "Split",
     "Truth",

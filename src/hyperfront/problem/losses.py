@@ -30,8 +30,10 @@ from hyperfront.storage.nests import map_leaves, map_tensors, tensors
 class Measure(ABC):
     """A loss or score of a set of rows."""
 
-    additive = True
-    """Whether statistics are sums; sums are kept in float64."""
+    @property
+    def additive(self) -> bool:
+        """Whether statistics are sums; sums are kept in float64."""
+        return True
 
     @abstractmethod
     def statistics(self, output: Any, batch: Batch) -> Any:
@@ -95,7 +97,9 @@ class Gathered(Measure):
 
     function: Callable[[Any, Batch], Tensor]
 
-    additive = False
+    @property
+    def additive(self) -> bool:
+        return False
 
     def statistics(self, output: Any, batch: Batch) -> Any:
         return output, batch

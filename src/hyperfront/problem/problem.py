@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from hyperfront.errors import LossError, ProblemError
 from hyperfront.model import ParetoModel, wrap
 from hyperfront.model.substitution import Network
-from hyperfront.problem.losses import Measure
+from hyperfront.problem.described import Loss, Score
+from hyperfront.problem.meaning import Meaning
 from hyperfront.problem.sources import Source
 from hyperfront.problem.units import Units
 from hyperfront.storage.batches import Batch, arguments, split
@@ -48,8 +49,8 @@ class Problem:
     objectives: tuple[str, ...]
     reference: tuple[float, ...] | None
     units: Units
-    measures: Mapping[str, Measure]
-    scores: Mapping[str, Measure]
+    measures: Mapping[str, Loss]
+    scores: Mapping[str, Score]
     sources: Mapping[str, Source]
     inputs: Callable[[Batch], Batch]
     function: Callable[[Tensor], Tensor] | None = None
@@ -93,6 +94,39 @@ class Problem:
     @property
     def test(self) -> Split:
         return self.split("test")
+
+    @property
+    def calibration(self) -> Split:
+        """The rows that certify limits (:meth:`hyperfront.Front.select`) and choose nothing."""
+        return self.split("calibration")
+
+    @property
+    def meanings(self) -> dict[str, Meaning]:
+        """The meaning of every loss and score on a front, by name."""
+        return {name: self.meaning(name) for name in (*self.objectives, *self.scores)}
+
+    def meaning(self, name: str) -> Meaning:
+        """The label, unit, direction and bounds of a loss or score, as it is on a front: less of a loss is better, and
+        its bounds are in the problem's units. A scale takes the unit away."""
+        if name in self.scores:
+            found = self.scores[name].meaning
+        elif name in self.objectives:
+            found = self._meaning_of_loss(self.objectives.index(name))
+        else:
+            raise ProblemError(
+                "nothing in the problem has this name",
+                got=repr(name),
+                expected="one of " + ", ".join([*self.objectives, *self.scores]),
+            )
+        return replace(found, label=found.label or name)
+
+    def _meaning_of_loss(self, index: int) -> Meaning:
+        loss = self.measures.get(self.objectives[index])
+        if loss is None:  # of an analytic problem
+            return Meaning("")
+        found, ideal, slope = loss.meaning, self.units.ideal[index], self.units.slope[index]
+        low, high = sorted((bound - ideal) * slope for bound in found.bounds or (0, 0))
+        return replace(found, unit=found.unit if slope == 1 else "", bounds=(low, high) if found.bounds else None)
 
     def model(self, **options: Any) -> ParetoModel:
         """Wrap the problem's own target; ``options`` are those of :func:`hyperfront.wrap`."""

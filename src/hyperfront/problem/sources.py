@@ -17,6 +17,8 @@ from hyperfront.errors import ProblemError
 from hyperfront.storage.batches import Batch, refuse_uncut, row_range, rows, take, to_device
 from hyperfront.storage.nests import tensors
 
+CALIBRATION = "calibration"
+
 
 class Source(Protocol):
     """Batches for training and for evaluation."""
@@ -185,7 +187,8 @@ class NoData:
 class Deferred(Mapping[str, Source]):
     """The splits of a problem by name, loaded all together at the first access to one of them.
 
-    So a model of a built-in problem can be loaded on a machine without its data.
+    So a model of a built-in problem can be loaded on a machine without its data. Only loading shows whether there is a
+    ``calibration`` split, so asking for it loads the data.
     """
 
     def __init__(
@@ -199,16 +202,19 @@ class Deferred(Mapping[str, Source]):
         self._loaded: dict[str, Source] = {}
 
     def __getitem__(self, name: str) -> Source:
-        if name not in self._names:
+        if name not in (*self._names, CALIBRATION):
             raise KeyError(name)
-        if not self._loaded:
-            self._loaded = self._all()
-        return self._loaded[name]
+        return self._all()[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._names
+        return name in self._names or (name == CALIBRATION and name in self._all())
 
     def _all(self) -> dict[str, Source]:
+        if not self._loaded:
+            self._loaded = self._read()
+        return self._loaded
+
+    def _read(self) -> dict[str, Source]:
         try:
             splits = self._load()
         except KeyError as error:  # in a mapping, KeyError would mean an unknown name
@@ -234,6 +240,7 @@ def as_sources(
 ) -> dict[str, Source]:
     """Make a source for each split; the training split is augmented."""
     sources = {name: as_source(data, counted) for name, data in splits.items()}
+    _refuse_shared_rows(sources)
     if augment is not None:
         train = sources["train"]
         if not isinstance(train, TensorSource):
@@ -242,6 +249,29 @@ def as_sources(
             )
         sources["train"] = TensorSource(train.data, augment)
     return sources
+
+
+def _refuse_shared_rows(sources: Mapping[str, Source]) -> None:
+    """Raise an error if calibration rows are also those of another split: they must not have chosen anything."""
+    if CALIBRATION not in sources:
+        return
+    own = sources[CALIBRATION]
+    for name, other in sources.items():
+        if name != CALIBRATION and (other is own or len(np.intersect1d(_places(other), _places(own)))):
+            raise ProblemError(
+                f"the calibration split has rows of the {name} split",
+                expected="rows that no other split has",
+                fix="split the rows once, for example 60 % train, 15 % val, 15 % calibration and 10 % test",
+            )
+
+
+def _places(source: Source) -> np.ndarray:
+    """The addresses of the rows of a source in memory; a loader is one place."""
+    if not isinstance(source, TensorSource):
+        return np.array([id(getattr(source, "loader", source))])
+    held = [tensor for tensor in tensors(source.data) if tensor.ndim and tensor.numel()]
+    steps = ((t.data_ptr(), t.stride(0) * t.element_size(), len(t)) for t in held)
+    return np.concatenate([start + step * np.arange(count) for start, step, count in steps])
 
 
 def as_source(data: Any, counted: bool = False) -> Source:

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from hyperfront.errors import ProblemError
 from hyperfront.model import check_objectives
-from hyperfront.problem.losses import Measure, as_measure
+from hyperfront.problem.described import Score, as_loss, as_score
+from hyperfront.problem.losses import Measure
 from hyperfront.problem.problem import Problem, check_reference
 from hyperfront.problem.sources import Augmentation, Deferred, as_sources
 from hyperfront.problem.units import Units
@@ -24,7 +25,8 @@ def supervised(
     *,
     losses: Mapping[str, Measure | Callable[[Any, Batch], Tensor]],
     reference: Sequence[float] | None = None,
-    scores: Mapping[str, Measure | Callable[[Any, Batch], Tensor]] | None = None,
+    scores: Mapping[str, Score] | None = None,
+    calibration: Any = None,
     inputs: Callable[[Batch], Batch] | None = None,
     rows: int | Callable[[Batch], int | Tensor] | None = None,
     augment: Augmentation | None = None,
@@ -39,9 +41,13 @@ def supervised(
 
     A split is ``(x, y, ...)`` tensors, which are held on the device, or a ``DataLoader``. ``losses`` maps names to
     functions ``f(output, batch) -> scalar``; the module is called on ``inputs(batch)``, by default the first entry of
-    the batch. ``scores`` are reported beside the losses and not trained. ``augment`` changes training batches (see
-    :class:`hyperfront.problem.sources.Augmentation`). ``train`` may also be a function that loads all three splits when
-    they are first needed, as ``{"train": ..., "val": ..., "test": ...}``.
+    the batch. ``scores`` are reported beside the losses and not trained; each declares whether more is better,
+    ``hf.Score(f, maximize=True)``. ``hf.Loss`` and ``hf.Score`` take a label, a unit and bounds, too.
+    ``augment`` changes training batches (see :class:`hyperfront.problem.sources.Augmentation`).
+
+    ``calibration`` has rows that choose nothing: they certify limits (``Front.select(..., confidence=.95)``). ``train``
+    may also be a function that loads all splits when they are first needed, as ``{"train": ..., "val": ..., "test":
+    ...}``, with ``"calibration"`` if there is one.
 
     A batch is any nest of tuples, lists, mappings and dataclasses with tensors, whose first dimension counts rows.
     Where it does not, as in graphs and packed sequences, ``rows`` says how many rows a batch has, or is a function that
@@ -73,15 +79,16 @@ def supervised(
         )
     if taken := [name for name in scores or {} if name in objectives]:
         raise ProblemError("a score has the name of a loss", got=taken[0], fix="give it another name")
-    given = {name: data for name, data in {"train": train, "val": val, "test": test}.items() if data is not None}
+    splits = {"train": train, "val": val, "test": test, "calibration": calibration}
+    given = {name: data for name, data in splits.items() if data is not None}
     deferred = callable(train) and not isinstance(train, Tensor)
     count, counted = _counter(rows), rows is not None
     return Problem(
         objectives=objectives,
         reference=check_reference(reference, objectives),
         units=Units.of(objectives, scale, ideal, maximize),
-        measures={name: as_measure(f, count) for name, f in losses.items()},
-        scores={name: as_measure(f, count) for name, f in (scores or {}).items()},
+        measures={name: as_loss(name, f, count) for name, f in losses.items()},
+        scores={name: as_score(name, f, count) for name, f in (scores or {}).items()},
         sources=Deferred(train, ("train", "val", "test"), augment, counted)
         if deferred
         else as_sources(given, augment, counted),

@@ -35,8 +35,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hyperfront.problem import Problem, supervised
-from hyperfront.problem.losses import SetLoss
+from hyperfront.problem import Gap, Loss, Problem, Score, supervised
 from hyperfront.problem.recipe import Recipe
 from hyperfront.problem.registry import Entry
 from hyperfront.zoo.arguments import check, check_rows
@@ -45,7 +44,7 @@ from hyperfront.zoo.data.people import ADULT, BANK, DEFAULT, DataSet
 DATA_SETS = {"adult": ADULT, "default": DEFAULT, "bank": BANK}
 EMBEDDING = 4
 """Length of the embedding of a category."""
-Gap = Literal["probability", "logit"]
+Compared = Literal["probability", "logit"]
 SCORES: dict[str, Callable[[Tensor], Tensor]] = {"probability": torch.sigmoid, "logit": lambda logit: logit}
 
 
@@ -71,7 +70,9 @@ class TabularNet(nn.Module):
         return self.layers(torch.cat([numbers, rows], dim=-1))
 
 
-def make(name: str, gap: Gap = "probability", rows: int | None = None, data_dir: str | Path | None = None) -> Problem:
+def make(
+    name: str, gap: Compared = "probability", rows: int | None = None, data_dir: str | Path | None = None
+) -> Problem:
     """Make the fairness problem on one of :data:`DATA_SETS`.
 
     ``gap`` is the score that the penalties compare. ``rows`` keeps that many rows, for quick runs.
@@ -79,6 +80,7 @@ def make(name: str, gap: Gap = "probability", rows: int | None = None, data_dir:
     check(gap in SCORES, "gap", gap, "one of " + ", ".join(SCORES))
     check_rows(rows, 10, 45_222)
     data = DATA_SETS[name]
+    bounds = (0, 1) if gap == "probability" else None
 
     def decision(logit: Tensor) -> Tensor:
         return (logit > 0).to(logit)
@@ -86,15 +88,25 @@ def make(name: str, gap: Gap = "probability", rows: int | None = None, data_dir:
     problem = supervised(
         partial(load, data, rows, data_dir),
         losses={
-            "bce": lambda logit, batch: F.binary_cross_entropy_with_logits(logit, batch[2].to(logit)),
-            "fp_penalty": group_gap(SCORES[gap], label=False),
-            "fn_penalty": group_gap(SCORES[gap], label=True),
+            "bce": Loss(
+                lambda logit, batch: F.binary_cross_entropy_with_logits(logit, batch[2].to(logit)),
+                label="log loss",
+                unit="nats",
+            ),
+            "fp_penalty": Loss(group_gap(SCORES[gap], label=False), label=f"gap in {gap}, label 0", bounds=bounds),
+            "fn_penalty": Loss(group_gap(SCORES[gap], label=True), label=f"gap in {gap}, label 1", bounds=bounds),
         },
         reference=(1, 1, 1),
         scores={
-            "accuracy": lambda logit, batch: (decision(logit) == batch[2]).to(logit).mean(),
-            "fpr_gap": group_gap(decision, label=False),
-            "fnr_gap": group_gap(decision, label=True),  # the gap of 1 - decision is the same
+            "accuracy": Score(
+                lambda logit, batch: (decision(logit) == batch[2]).to(logit).mean(), maximize=True, bounds=(0, 1)
+            ),
+            "fpr_gap": Score(
+                group_gap(decision, label=False), maximize=False, label="gap in false positive rates", bounds=(0, 1)
+            ),
+            "fnr_gap": Score(  # the gap of 1 - decision is the same
+                group_gap(decision, label=True), maximize=False, label="gap in false negative rates", bounds=(0, 1)
+            ),
         },
         inputs=lambda batch: batch[:2],
         identity={"problem": name, "arguments": {"gap": gap, "rows": rows}},
@@ -104,24 +116,14 @@ def make(name: str, gap: Gap = "probability", rows: int | None = None, data_dir:
     return replace(problem, data_dir=data_dir)
 
 
-def group_gap(score: Callable[[Tensor], Tensor], *, label: bool) -> SetLoss:
-    """Make ``|mean score of protected rows with that label - mean score of other rows with it|``, 0 without such rows.
+def group_gap(score: Callable[[Tensor], Tensor], *, label: bool) -> Gap:
+    """Make ``|mean score of protected rows with that label - mean score of other rows with it|``."""
 
-    Sums use masks instead of selected rows: shapes are fixed for ``vmap``, and no value is read from a GPU.
-    """
-
-    def statistics(logit: Tensor, batch: Any) -> Tensor:
-        """``[2, 2]``: sums of scores and numbers of rows, each protected and other."""
+    def members(batch: Any) -> Tensor:
         *_, labels, protected = batch
-        members = ((labels == label) & torch.stack([protected, ~protected])).to(logit)  # [2, B]
-        return torch.stack([(score(logit) * members).sum(-1), members.sum(-1)])
+        return (labels == label) & torch.stack([protected, ~protected])
 
-    def value(statistics: Tensor) -> Tensor:
-        sums, counts = statistics
-        means = sums / counts.clamp_min(1)
-        return (means[0] - means[1]).abs() * (counts > 0).all()
-
-    return SetLoss(statistics, value)
+    return Gap(lambda logit, batch: score(logit), members)
 
 
 def load(data: DataSet, rows: int | None, data_dir: str | Path | None) -> dict[str, tuple[Tensor, ...]]:

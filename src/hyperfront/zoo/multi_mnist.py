@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from hyperfront.kernels.layers import cross_entropy
-from hyperfront.problem import Problem, supervised
+from hyperfront.problem import Loss, Problem, Score, supervised
 from hyperfront.problem.recipe import Recipe
 from hyperfront.problem.registry import Entry
 from hyperfront.storage.batches import Batch
@@ -63,8 +63,14 @@ def multi_mnist(
     make_target: Callable[[], nn.Module] = ResNet18 if target == "resnet18" else partial(LeNet, relu=bool(relu))
     return supervised(
         load,
-        losses={task: partial(_cross_entropy, side) for side, task in enumerate(TASKS)},
-        scores={f"{task} accuracy": partial(_accuracy, side) for side, task in enumerate(TASKS)},
+        losses={
+            task: Loss(partial(_cross_entropy, side), label=f"log loss, {task}", unit="nats")
+            for side, task in enumerate(TASKS)
+        },
+        scores={
+            f"{task} accuracy": Score(partial(_accuracy, side), maximize=True, label=f"accuracy, {task}", bounds=(0, 1))
+            for side, task in enumerate(TASKS)
+        },
         reference=(2, 2),
         inputs=lambda batch: batch[0] * (1 / 255),
         augment=Shift(shift) if shift else None,

@@ -23,8 +23,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from hyperfront.kernels.layers import channels_last
-from hyperfront.problem import Problem, supervised
-from hyperfront.problem.losses import SetLoss
+from hyperfront.problem import Loss, Problem, Score, SetLoss, supervised
 from hyperfront.problem.recipe import Recipe
 from hyperfront.problem.registry import Entry
 from hyperfront.zoo.arguments import check, check_rows
@@ -65,12 +64,15 @@ def nyuv2(
 
     return supervised(
         load,
-        losses={"segmentation": SetLoss(cross_entropy_sums, mean), "depth": depth_error},
+        losses={
+            "segmentation": Loss(SetLoss(cross_entropy_sums, mean), label="log loss of segmentation", unit="nats"),
+            "depth": Loss(depth_error, label="absolute error of depth", unit="m"),
+        },
         reference=(3, 3),
         scores={
-            "mIoU": SetLoss(confusion, mean_iou),
-            "pixel accuracy": SetLoss(hits, mean),
-            "relative depth error": relative_depth_error,
+            "mIoU": Score(SetLoss(confusion, mean_iou), maximize=True, bounds=(0, 1)),
+            "pixel accuracy": Score(SetLoss(hits, mean), maximize=True, bounds=(0, 1)),
+            "relative depth error": Score(relative_depth_error, maximize=False),
         },
         inputs=inputs,
         augment=RandomViews() if augment else None,

@@ -30,8 +30,7 @@ import torch
 from torch import Tensor, nn
 
 from hyperfront.errors import unknown_name
-from hyperfront.problem import Problem, supervised
-from hyperfront.problem.losses import SetLoss
+from hyperfront.problem import Problem, Score, SetLoss, supervised
 from hyperfront.problem.recipe import Recipe
 from hyperfront.problem.registry import Entry
 from hyperfront.zoo.arguments import check_rows
@@ -63,8 +62,10 @@ def sarcos(
         losses={name: partial(_error, joint) for joint, name in enumerate(JOINTS)},
         reference=(1,) * 7,
         scores={
-            "mse": lambda output, batch: (output - batch[1]).square().mean(),
-            "r2": SetLoss(_moments, _explained),
+            "mse": Score(
+                lambda output, batch: (output - batch[1]).square().mean(), maximize=False, label="mean squared error"
+            ),
+            "r2": Score(SetLoss(_moments, _explained), maximize=True, label="R²"),
         },
         identity={"problem": "sarcos", "arguments": {"split": split, "inputs": inputs, "rows": rows}},
         make_target=network,

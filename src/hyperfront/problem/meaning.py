@@ -1,0 +1,64 @@
+"""What a loss or score means to a reader: its label, unit, direction and bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from hyperfront.errors import ProblemError
+
+Bounds = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """The label, unit, direction and bounds of one loss or score, as it is on a front.
+
+    >>> Meaning("log loss", unit="nats").title
+    'log loss (nats)'
+    """
+
+    label: str
+    unit: str = ""
+    maximize: bool | None = False
+    """Whether more is better; None where it is unknown, as for the scores of fronts that an older version wrote."""
+    bounds: Bounds | None = None
+    """The smallest and largest possible value; of a mean over rows or a gap, the value of a single row."""
+
+    @property
+    def title(self) -> str:
+        """The label, with the unit in parentheses."""
+        return f"{self.label} ({self.unit})" if self.unit else self.label
+
+    def document(self) -> dict[str, Any]:
+        """The meaning as JSON, as :meth:`read` reads it."""
+        return asdict(self) | {"bounds": None if self.bounds is None else list(self.bounds)}
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Meaning:
+        """Read what :meth:`document` wrote; anything else is a ``TypeError`` or ``ValueError``."""
+        given: dict[str, Any] = {**document, "bounds": check_bounds(document["bounds"])}
+        found = cls(**given)
+        texts = isinstance(found.label, str) and isinstance(found.unit, str)
+        if not texts or not (found.maximize is None or isinstance(found.maximize, bool)):
+            raise TypeError(f"the meaning {document} is damaged")
+        return found
+
+
+def check_bounds(bounds: Any) -> Bounds | None:
+    """Return bounds as two finite numbers in order, or None for none."""
+    if bounds is None:
+        return None
+    try:
+        low, high = (float(bound) for bound in bounds)
+    except (TypeError, ValueError):
+        low, high = math.nan, math.nan
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ProblemError(
+            "the bounds of a loss or score are not a range",
+            got=bounds,
+            expected="bounds=(smallest, largest) possible value, such as (0, 1)",
+        )
+    return low, high
