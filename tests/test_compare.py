@@ -419,7 +419,7 @@ def test_a_data_base_that_cannot_be_used_is_named(address, tmp_path):
 @pytest.mark.parametrize("method", ["phn-ls", "epo"])
 def test_bad_trials_are_pruned(method, tmp_path):
     bad = [1e-9, 2e-9, 3e-9]
-    rates = ",".join(map(str, [0.01, 0.02, 0.03, 0.04, *bad]))
+    rates = ",".join(map(str, [0.002, 0.003, 0.004, 0.005, *bad]))
     words = ["tune", "vlmop2", "--method", method, "--epochs", "3", "--out", "t", "--search", f"lr={rates}"]
     text = hyperfront(*words, folder=tmp_path)
     found = Tuned.load(tmp_path / "t" / f"{method}.json")

@@ -91,7 +91,8 @@ def test_the_front_is_measured_once_and_kept_in_the_run_folder(fonseca):
     first.refine()
     again = hf.explore(fonseca).session
     assert not len(dense.missing(again.front))
-    torch.testing.assert_close(again.front.losses, hf.evaluate(again.model, again.split, again.front.rays).losses)
+    measured = hf.evaluate(again.model, again.split, again.front.rays).losses  # other rays in one pass: other rounding
+    torch.testing.assert_close(again.front.losses, measured, atol=1e-6, rtol=1e-5)
     assert len(again.front.rays) >= len(dense.wanted(2))
 
 
@@ -180,7 +181,7 @@ def test_limits_are_kept_by_what_was_measured_and_the_best_is_best(own):
     found = session.select(Choice(minimize="left", subject_to={"right": ("<=", bound)}))
     assert found.losses[0, 1] <= bound
     within = session.front.losses[session.front.losses[:, 1] <= bound]
-    assert found.losses[0, 0] <= within[:, 0].min()
+    assert found.losses[0, 0] <= within[:, 0].min() + 1e-6  # measured with other rays in one pass
     with pytest.raises(hf.HyperfrontError, match="nearest point has right ="):
         session.select(Choice(minimize="left", subject_to={"right": ("<=", -1.0)}))
 

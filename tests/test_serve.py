@@ -274,9 +274,13 @@ def test_a_run_without_a_front_says_so(server):
 
 def test_sizes_may_be_free():
     """An image of any size: outputs of the same size, and one number for each image."""
-    net = torch.nn.ModuleDict({"map": torch.nn.Conv2d(1, 2, 3, padding=1)})
-    net.forward = lambda x: (net["map"](x), net["map"](x).mean((1, 2, 3)))
-    model = hf.wrap(net, ["a", "b"], hidden=4)
+
+    class Maps(torch.nn.Conv2d):
+        def forward(self, x):
+            maps = super().forward(x)
+            return maps, maps.mean((1, 2, 3))
+
+    model = hf.wrap(Maps(1, 2, 3, padding=1), ["a", "b"], hidden=4)
     service = serve_model(model, inputs=[TensorMetadata("x", "FP32", (1, -1, -1))], name="free")
     assert [spec.shape for spec in service.outputs] == [(2, -1, -1), ()]
     with serving(service) as client, triton.InferenceServerClient(client.address) as reader:

@@ -91,6 +91,7 @@ def front(
         warmup=0,
         seed=0,
         deterministic=False,
+        precision=None,
         validate_every=1,
         patience=None,
     )

@@ -40,6 +40,7 @@ def map_leaves(
 def map_tensors(function: Callable[..., Any], nest: Any, *others: Any) -> Any:
     """Apply ``function`` to every tensor (and to the same places of ``others``); other leaves are unchanged.
 
+    >>> import torch
     >>> map_tensors(len, {"x": torch.zeros(3, 2), "name": "a"})
     {'x': 3, 'name': 'a'}
     """
@@ -64,6 +65,7 @@ def things(nest: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]
 def named(nest: Any, name: str) -> list[tuple[str, Tensor]]:
     """The tensors of a nest, in order, named by the keys and positions that lead to them.
 
+    >>> import torch
     >>> [name for name, _ in named((torch.zeros(1), {"mask": torch.zeros(1)}), "x")]
     ['x_0', 'x_1_mask']
     """
