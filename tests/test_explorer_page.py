@@ -12,7 +12,7 @@ import torch
 
 import hyperfront as hf
 from hyperfront.apps.shared.choice import Choice
-from hyperfront.front import selection
+from hyperfront.front import search
 from tests.helpers import explored
 from tests.helpers.chromium import chromium
 from tests.helpers.data import DATA
@@ -106,7 +106,7 @@ def test_the_page_interpolates_with_the_surface_of_the_selection(chromium, explo
     front = explorations[m].session.front
     rays = hf.Dirichlet(1.0).sample(40, m, torch.Generator().manual_seed(0))
     columns = dict(zip(front.objectives, front.losses.T)) | dict(front.scores)
-    expected = torch.stack([*selection._surface(front.rays, columns)(rays).values()], dim=1)
+    expected = torch.stack([*search._surface(front.rays, columns)(rays).values()], dim=1)
     spans = torch.stack([*columns.values()], dim=1)
     low, high = spans.amin(0), spans.amax(0)
     expected = expected.clamp(low - 0.05 * (high - low), high + 0.05 * (high - low))

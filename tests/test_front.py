@@ -148,14 +148,14 @@ class TestHypervolume:
 class TestSelect:
     def test_the_limit_is_met_between_the_sampled_rays(self):
         front = quarter_circle(hf.rays(9, m=2))
-        ray = front.select(minimize="a", subject_to={"b": 0.6})
+        ray = front.select(minimize="a", subject_to={"b": 0.6}).ray
         a, b = quarter_circle(ray[None]).losses[0].tolist()
         assert b <= 0.6
         assert a == pytest.approx(0.8, abs=1e-4)
         assert min((front.losses[:, 0] - 0.8).abs()) > 0.01  # no sampled point is that good
 
     def test_scores_can_be_limited_from_below(self):
-        ray = quarter_circle(hf.rays(9, m=2)).select(minimize="a", subject_to={"accuracy": (">=", 0.37)})
+        ray = quarter_circle(hf.rays(9, m=2)).select(minimize="a", subject_to={"accuracy": (">=", 0.37)}).ray
         assert 1 - ray[0] >= 0.37
         assert ray[0].item() == pytest.approx(0.63, abs=1e-3)
 
@@ -172,14 +172,14 @@ class TestSelect:
         front = quarter_circle(hf.rays(9, m=2))
         front.save(tmp_path / "front.json")
         with pytest.warns(UserWarning, match="its own points"):
-            ray = hf.Front.load(tmp_path / "front.json").select(minimize="a", subject_to={"b": 0.6})
+            ray = hf.Front.load(tmp_path / "front.json").select(minimize="a", subject_to={"b": 0.6}).ray
         assert any(torch.equal(ray, known) for known in front.rays)
 
     def test_the_operating_point_of_a_trained_model_keeps_its_limit(self):
         problem = build("vlmop2")
         torch.manual_seed(0)
         run = hf.fit(problem.model(hidden=32), problem, epochs=8, rays_per_step=16, lr=3e-3, callbacks=[])
-        ray = run.front.select(minimize="l1", subject_to={"l2": 0.5})
+        ray = run.front.select(minimize="l1", subject_to={"l2": 0.5}).ray
         chosen = hf.evaluate(run.model, problem, rays=ray)
         t = -1 + math.sqrt(-math.log(0.5))  # where l2 = 1 - exp(-(t + 1)^2) is 1/2
         assert chosen.losses[0, 1] <= 0.5
@@ -304,5 +304,5 @@ def test_a_search_leaves_the_front_as_it_is():
     rays = hf.rays(5, m=2)
     front = hf.Front(("a", "b"), rays, 1 / rays, evaluator=lambda more: hf.Front(("a", "b"), more, 1 / more + 1e-9))
     before = front.losses.clone()
-    front.select("a", {"b": 5.0}, rounds=0)
+    front.select(minimize="a", subject_to={"b": 5.0}, rounds=0)
     assert torch.equal(front.losses, before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
@@ -11,9 +12,12 @@ from hypothesis import strategies as st
 from scipy import optimize
 from torch import Tensor
 
-from hyperfront.errors import SelectionError
-from hyperfront.front.selection import best, check, search
+import hyperfront as hf
+from hyperfront.errors import SelectionError, UnattainableError
+from hyperfront.front import search as searching
+from hyperfront.front.question import Question
 from hyperfront.preferences import das_dennis, rays
+from hyperfront.problem import Meaning
 
 
 def sphere(points: Tensor) -> dict[str, Tensor]:
@@ -35,6 +39,15 @@ def found(front, limits: dict, *, m: int, count: int = 25, rounds: int = 8) -> d
     ray = search(front, start, front(start), "l1", limits, rounds=rounds)
     assert ray.shape == (m,) and (ray >= 0).all() and float(ray.sum()) == pytest.approx(1)
     return {name: float(column) for name, column in front(ray[None]).items()}
+
+
+def search(front, start: Tensor, columns: dict, goal: str, limits: dict, *, rounds: int) -> Tensor:
+    """The ray that the search returns."""
+    return searching.search(front, start, columns, Question(goal, limits), rounds=rounds)[0][0]
+
+
+def best(columns: dict, goal: str, limits: dict) -> int:
+    return searching.best(columns, Question(goal, limits))
 
 
 limit = st.floats(0.25, 0.9)
@@ -127,7 +140,7 @@ def test_among_points_the_best_keeps_the_limits_if_any_does_and_is_the_nearest_i
     assert best(columns, "a", {"b": (">=", 3.5)}) == 0
     assert best(columns, "b", {"a": ("<=", 0.5)}) == 0
     assert best(columns, "b", {"a": (">=", 9.0)}) == 2
-    check(columns, 1, {"b": ("<=", 3.0)})
+    searching.check(columns, 1, Question("a", {"b": ("<=", 3.0)}))
 
 
 @pytest.mark.parametrize("m", [2, 3, 4])
@@ -158,3 +171,146 @@ def test_a_limit_of_zero_can_be_kept_and_others_count_by_their_size():
     assert best(columns, "a", {"b": ("<=", 0.0)}) == 1
     columns = {"a": torch.tensor([1.0, 2.0]), "b": torch.tensor([1010.0, 1000.0]), "c": torch.tensor([1.0, 2.0])}
     assert best(columns, "a", {"b": ("<=", 1000.0), "c": ("<=", 1.0)}) == 0  # by 1 % rather than 100 %
+
+
+# ---- Front.select ----------------------------------------------------------------------------------------------------
+
+
+def front_of(columns, start: Tensor, directions: dict[str, bool | None], split: str | None = None) -> hf.Front:
+    """A front with a model: losses ``a`` and ``b``, and the other columns as scores."""
+
+    def measured(points: Tensor) -> hf.Front:
+        found = columns(points)
+        return hf.Front(
+            ("a", "b"),
+            points,
+            torch.stack([found.pop("a"), found.pop("b")], dim=1),
+            scores=found,
+            meanings={name: Meaning(name, maximize=better) for name, better in directions.items()},
+            evaluator=measured,
+            provenance={} if split is None else {"split": split},
+        )
+
+    return measured(start)
+
+
+def rough(seed: int, steps: int, noise: float):
+    """Two losses and a score with steps and a noise that is a function of the ray, as an error rate on few rows is."""
+
+    def columns(points: Tensor) -> dict[str, Tensor]:
+        x = points[:, 0]
+        wave = noise * torch.sin(1e6 * x * (1 + seed))
+        return {
+            "a": ((1 - x + wave) * steps).round() / steps,
+            "b": (((x - 0.3).abs() + wave) * steps).floor() / steps,
+            "c": torch.where(x > 0.5 + 0.04 * seed, 0.9, 0.4) + ((x * steps).round() % 3) / 10,
+        }
+
+    return columns
+
+
+@given(st.integers(0, 5), st.sampled_from([7, 40, 1000]), st.sampled_from([0.0, 0.1, 0.5]), st.integers(1, 9))
+@settings(searches, max_examples=12)
+def test_a_selection_is_never_worse_than_the_grid_and_its_values_are_those_of_its_ray(seed, steps, noise, count):
+    columns = rough(seed, steps, noise)
+    start = rays(count, 2)
+    front = front_of(columns, start, {"c": True})
+    for goal, limits in (
+        ({"minimize": "a"}, {"b": 0.4, "c": 0.5}),
+        ({"maximize": "c"}, {"b": 0.3}),
+        ({"minimize": "b"}, {}),
+    ):
+        (name,) = goal.values()
+        sign = -1 if "maximize" in goal else 1
+        asked = Question(name, {key: (">=" if key == "c" else "<=", value) for key, value in limits.items()}, sign < 0)
+        grid = columns(start)
+        known = searching.best(grid, asked)
+        kept = all((grid[key] <= x if s == "<=" else grid[key] >= x)[known] for key, (s, x) in asked.limits.items())
+        try:
+            choice = front.select(**goal, subject_to=limits, rounds=3)
+        except UnattainableError:
+            assert not kept
+            continue
+        assert choice.limits == asked.limits
+        assert all(
+            v <= x if s == "<=" else v >= x for key, (s, x) in choice.limits.items() for v in [choice.values[key]]
+        )
+        assert choice.values == {key: value.item() for key, value in columns(choice.ray[None]).items()}
+        if kept:
+            assert sign * choice.values[name] <= sign * grid[name][known].item()
+        assert choice.spread.low <= choice.values[name] <= choice.spread.high
+
+
+def test_scores_are_goals_and_their_limits_have_the_direction_of_their_meaning():
+    def columns(points):
+        x = points[:, 0]
+        return {"a": x, "b": 1 - x, "accuracy": x * (2 - x), "gap": x * x}
+
+    front = front_of(columns, rays(9, 2), {"accuracy": True, "gap": False})
+    choice = front.select(maximize="accuracy", subject_to={"gap": 0.25})
+    assert choice.limits == {"gap": ("<=", 0.25)} and choice.goal == "accuracy"
+    assert choice.values["accuracy"] == pytest.approx(0.75, abs=1e-3)
+    least = front.select(minimize="gap", subject_to={"accuracy": 0.5})
+    assert least.limits == {"accuracy": (">=", 0.5)}
+    assert least.values["gap"] == pytest.approx((1 - 0.5**0.5) ** 2, abs=1e-3)
+    turned = front.select(minimize="a", subject_to={"gap": (">=", 0.5)})  # an explicit direction wins
+    assert turned.values["gap"] == pytest.approx(0.5, abs=1e-3)
+
+
+def test_negative_limits_and_values_are_kept():
+    front = front_of(lambda points: {"a": points[:, 0] - 2, "b": -points[:, 0]}, rays(5, 2), {})
+    choice = front.select(minimize="a", subject_to={"b": -0.3})
+    assert choice.values["b"] <= -0.3 and choice.values["a"] == pytest.approx(-1.7, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        {"minimize": "a", "maximize": "b"},
+        {"minimize": "accuracy"},
+        {"maximize": "a"},
+        {"minimize": "c"},
+        {"minimize": "a", "subject_to": {"c": 1}},
+        {"minimize": "a", "subject_to": {"other": 0.5}},
+        {"minimize": "a", "subject_to": {"b": math.nan}},
+        {"minimize": "a", "subject_to": {"b": "much"}},
+        {"minimize": "a", "subject_to": {"b": ("<", 1.0)}},
+        {"minimize": "a", "subject_to": {"b": ("<=", 1.0, 2.0)}},
+    ],
+)
+def test_questions_that_mean_nothing_are_refused(wrong):
+    def columns(points):
+        return {"a": points[:, 0], "b": points[:, 1], "accuracy": points[:, 0], "other": points[:, 0]}
+
+    with pytest.raises(SelectionError):
+        front_of(columns, rays(5, 2), {"accuracy": True, "other": None}).select(**wrong)
+
+
+def test_a_coarse_grid_shows_in_the_spread():
+    def columns(points):  # a narrow second valley, which one half of the grid starts in
+        x = points[:, 0]
+        return {"a": (x - 0.5).abs() - 0.5 * torch.exp(-(((x - 0.9) / 0.01) ** 2)), "b": x}
+
+    wide = front_of(columns, torch.tensor([[0.5, 0.5], [0.9, 0.1]]).double(), {}).select(minimize="a", rounds=0)
+    assert (wide.spread.low, wide.spread.high) == pytest.approx((-0.1, 0.0), abs=1e-6) and wide.values["a"] < 0
+    fine = front_of(lambda points: {"a": points[:, 0], "b": points[:, 1]}, rays(25, 2), {}).select(
+        minimize="a", subject_to={"b": 0.7}
+    )
+    assert fine.spread.high - fine.spread.low < 1e-3 and fine.spread.found == 3
+
+
+def test_a_goal_without_finite_values_is_refused():
+    front = front_of(lambda points: {"a": points[:, 0] * math.nan, "b": points[:, 1]}, rays(5, 2), {})
+    with pytest.raises(UnattainableError, match="finite"):
+        front.select(minimize="a", subject_to={"b": 1.0})
+    with pytest.raises(SelectionError, match="nothing to select"):
+        hf.Front(("a", "b"), torch.zeros(0, 2), torch.zeros(0, 2)).select(minimize="a")
+
+
+def test_a_selection_is_readable_and_json():
+    front = front_of(lambda points: {"a": points[:, 0], "b": points[:, 1]}, rays(5, 2), {}, split="val")
+    choice = front.select(minimize="a", subject_to={"b": 0.7})
+    assert json.loads(json.dumps(choice.document()))["limits"] == {"b": ["<=", 0.7]}
+    assert choice.document()["values"].keys() == {"a", "b"} and choice.document()["split"] == "val"
+    assert "minimize a within b <= 0.7" in str(choice) and "val" in str(choice)

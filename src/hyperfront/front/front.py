@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,8 +18,11 @@ import torch
 from torch import Tensor
 
 from hyperfront import indicators, preferences
-from hyperfront.errors import CheckpointError, ProblemError, SelectionError
+from hyperfront.errors import CheckpointError, ProblemError
+from hyperfront.front import question as questions
 from hyperfront.front import selection
+from hyperfront.front.question import Limit
+from hyperfront.front.selection import Selection
 from hyperfront.preferences import Convention
 from hyperfront.problem import Meaning
 from hyperfront.storage import files
@@ -32,7 +34,6 @@ FORMAT = "hyperfront-front"
 STEPS = (lambda document: {**document, "meanings": {}},)
 """Schema 2 has the meanings of losses and scores; scores of an older file have no direction."""
 SCHEMA = len(STEPS) + 1
-Limit = float | tuple[str, float]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -112,36 +113,27 @@ class Front:
 
     # ---- choosing an operating point -------------------------------------------------------------------------
 
-    def select(self, minimize: str, subject_to: Mapping[str, Limit] | None = None, *, rounds: int = 8) -> Tensor:
-        """Find the ray ``[m]`` that minimizes the loss or score ``minimize`` within the limits.
+    def select(
+        self,
+        *,
+        minimize: str | None = None,
+        maximize: str | None = None,
+        subject_to: Mapping[str, Limit] | None = None,
+        rounds: int = 8,
+    ) -> Selection:
+        """Find the ray that minimizes or maximizes a loss or score within limits on others.
 
-        A limit is a number that a loss may not exceed, or a pair with a direction such as ``(">=", 0.9)``, which scores
-        need. The search starts at the sampled points and continues on the whole continuous front
-        (:mod:`hyperfront.front.selection`).
+        A limit is a number, which a loss or score may not exceed if less of it is better and must reach if more is, or
+        a pair with its own direction such as ``(">=", 0.9)``. The search starts at the sampled points and continues on
+        the whole continuous front (:mod:`hyperfront.front.search`); the answer is never worse than the best point.
+
+        >>> rays = preferences.das_dennis(2, 4)
+        >>> front = Front(("a", "b"), rays, rays, evaluator=lambda more: Front(("a", "b"), more, more))
+        >>> round(front.select(minimize="a", subject_to={"b": 0.6}).values["a"], 4)
+        0.4
         """
-        columns, limits = self.columns(), {}
-        for name, limit in (subject_to or {}).items():
-            if name in self.scores and not isinstance(limit, tuple):
-                raise SelectionError(
-                    f"the limit of the score {name!r} has no direction", got=limit, expected=f'(">=", {limit}) or "<="'
-                )
-            limits[name] = limit if isinstance(limit, tuple) else ("<=", float(limit))
-        for name in [minimize, *limits]:
-            if name not in columns:
-                raise SelectionError(
-                    "nothing on the front has this name", got=repr(name), expected="one of " + ", ".join(columns)
-                )
-        if any(sign not in ("<=", ">=") for sign, _ in limits.values()):
-            raise SelectionError("a limit has an unknown direction", got=limits, expected='("<=", x) or (">=", x)')
-        if self.evaluator is None:
-            warnings.warn("this front has no model, so only its own points are searched", stacklevel=2)
-            index = selection.best(columns, minimize, limits)
-            selection.check(columns, index, limits)
-            return self.rays[index]
-        evaluator = self.evaluator
-        return selection.search(
-            lambda rays: evaluator(rays).columns(), self.rays, columns, minimize, limits, rounds=rounds
-        )
+        question = questions.read(minimize, maximize, subject_to, self.meanings)
+        return selection.select(self, question, rounds=rounds)
 
     def columns(self) -> dict[str, Tensor]:
         """Losses and scores by name, ``[R]`` each."""

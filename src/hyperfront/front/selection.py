@@ -1,126 +1,138 @@
-"""Finding the ray for "minimize a, subject to b <= x" on the learned, continuous front.
-
-Every round fits a smooth surface to the points measured so far, finds its optima, and measures the front there. The
-surface is a cubic spline (radial basis functions with a linear part). It bends like the front, so a few rounds find the
-edge of the feasible set to many digits, where searches along fixed directions stop early.
-"""
+"""The selection of an operating point: its ray, its losses and scores, and how far they depend on the starting grid."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor
 
-from hyperfront.errors import UnattainableError
+from hyperfront.errors import SelectionError, UnattainableError
+from hyperfront.front import search
+from hyperfront.front.question import Question
+from hyperfront.problem import Meaning
 
-Columns = Mapping[str, Tensor]
-Limits = Mapping[str, tuple[str, float]]
+if TYPE_CHECKING:
+    from hyperfront.front.front import Front
 
-
-def best(columns: Columns, minimize: str, limits: Limits) -> int:
-    """Index of the best point within the limits, or of the point nearest to the limits if none is within them."""
-    excess = _excess(columns, limits)
-    kept = (excess == 0) & ~columns[minimize].isnan()
-    return int(torch.where(kept, columns[minimize], math.inf).argmin()) if kept.any() else int(excess.argmin())
-
-
-def check(columns: Columns, index: int, limits: Limits) -> None:
-    """Raise an error that names the nearest attainable limits, if the point does not keep the limits."""
-    if _excess(columns, limits)[index] > 0:
-        raise UnattainableError(
-            "no ray of the front is within the limits",
-            got=", ".join(f"{name} {sign} {limit:g}" for name, (sign, limit) in limits.items()),
-            expected="limits that can be attained; the nearest point has "
-            + ", ".join(f"{name} = {columns[name][index].item():.6g}" for name in limits),
-            fix="relax the limits, or train longer",
-        )
+Points = tuple[Tensor, Mapping[str, Tensor]]
+"""Rays ``[R, m]`` and their losses and scores ``[R]`` by name, the best point first."""
 
 
-def search(
-    measure: Callable[[Tensor], Columns], rays: Tensor, columns: Columns, minimize: str, limits: Limits, *, rounds: int
-) -> Tensor:
-    """Find the best ray ``[m]``, starting from the measured points ``rays [R, m]``; ``measure`` evaluates new rays."""
-    generator = torch.Generator().manual_seed(0)
-    columns = {name: values.clone() for name, values in columns.items()}
-    for turn in range(rounds):
-        new = _proposals(rays, columns, minimize, limits, 0.6**turn, generator)
-        more = measure(new)
-        rays = torch.cat([rays, new])
-        columns = {name: torch.cat([values, more[name]]) for name, values in columns.items()}
-    for _ in rays:  # measured alone, a ray may differ in the last digit, and so may the next best ray
-        index = best(columns, minimize, limits)
-        if _excess(columns, limits)[index] > 0:
-            break
-        alone = measure(rays[index][None])
-        for name, values in columns.items():
-            values[index] = alone[name][0]
-        if _excess(columns, limits)[index] == 0:
-            return rays[index]
-    check(columns, index, limits)
-    return rays[index]
+@dataclass(frozen=True)
+class Spread:
+    """How the answer depends on the starting grid: the best value of the goal that each of several searches found.
+
+    One search starts from the whole grid and one from each half of it, every other ray. A wide range, or searches
+    without a point within the limits, mean that the grid is too coarse for the question.
+    """
+
+    low: float
+    high: float
+    """The smallest and largest best value of the searches that found a point within the limits."""
+    found: int
+    """The number of searches that found one."""
+    searches: int = 3
+
+    def __str__(self) -> str:
+        same = f"{self.low:.4g}" if self.low == self.high else f"{self.low:.4g} to {self.high:.4g}"
+        return f"{same} in {self.found} of {self.searches} searches from parts of the grid"
 
 
-def _proposals(
-    rays: Tensor, columns: Columns, minimize: str, limits: Limits, reach: float, generator: torch.Generator
-) -> Tensor:
-    """Propose optima of the surface near the best ray, at several distances from the limits, and a few random rays."""
-    centre, m = rays[best(columns, minimize, limits)], rays.shape[1]
-    columns = {name: columns[name] for name in dict.fromkeys([minimize, *limits])}
-    near = (_place(rays) - _place(centre)).norm(dim=1).argsort()
-    near = near[torch.stack([*columns.values()]).isfinite().all(0)[near]][:100]
-    surface = _surface(rays[near], {name: values[near] for name, values in columns.items()})
-    local = {name: columns[name][near[: 2 * m]] for name in limits}
-    chosen = []
-    for margin in (-0.1, 0.0, 0.02, 0.1, 0.3):  # the surface may be wrong on either side of the limit
-        tight = {}
-        for name, (sign, limit) in limits.items():
-            allowance = margin * float(local[name].max() - local[name].min())
-            tight[name] = (sign, limit - allowance if sign == "<=" else limit + allowance)
-        ray = centre
-        for step in range(18):
-            cloud = torch.cat([ray[None], _around(ray, reach * 0.6**step, 256, generator)])
-            ray = cloud[best(surface(cloud), minimize, tight)]
-        chosen.append(ray)
-    count = max(2, m, 5 * m - len(rays))  # more where little is known
-    return torch.cat([torch.stack(chosen), _around(centre, reach, count, generator)])
+@dataclass(frozen=True, eq=False, repr=False)
+class Selection:
+    """An operating point, as :meth:`hyperfront.Front.select` found it; ``model.at(choice.ray)`` is its network."""
+
+    ray: Tensor
+    """The ray ``[m]``."""
+    values: Mapping[str, float]
+    """Losses and scores at the ray, on the split of the front."""
+    question: Question
+    spread: Spread
+    refined: bool
+    """Whether the model was measured between the points of the front."""
+    split: str | None
+    """The split of the front, such as ``val``."""
+    meanings: Mapping[str, Meaning]
+
+    @property
+    def goal(self) -> str:
+        return self.question.goal
+
+    @property
+    def limits(self) -> dict[str, tuple[str, float]]:
+        """The limits by name, as pairs such as ``("<=", 0.05)``."""
+        return dict(self.question.limits)
+
+    def __repr__(self) -> str:
+        """A summary to read."""
+        where = f" on the {self.split} split" if self.split else ""
+        lines = [f"Selection: {self.question}", f"  ray: {', '.join(f'{entry:.4g}' for entry in self.ray.tolist())}"]
+        for name, value in self.values.items():
+            limit = self.limits.get(name)
+            role = " (goal)" if name == self.goal else f" (limit {limit[0]} {limit[1]:g})" if limit else ""
+            lines.append(f"  {self.meanings[name].title}: {value:.4g}{role}")
+        lines.append(f"  measured{where}; {self.goal} is {self.spread}")
+        if not self.refined:
+            lines.append("  only the points of the front were searched, since it has no model")
+        return "\n".join(lines)
+
+    def document(self) -> dict[str, Any]:
+        """The selection as JSON."""
+        spread = self.spread
+        return {
+            "ray": self.ray.tolist(),
+            "goal": self.goal,
+            "maximize": self.question.maximize,
+            "limits": {name: [sign, limit] for name, (sign, limit) in self.limits.items()},
+            "values": dict(self.values),
+            "spread": {"low": spread.low, "high": spread.high, "found": spread.found, "searches": spread.searches},
+            "refined": self.refined,
+            "split": self.split,
+        }
 
 
-def _surface(rays: Tensor, columns: Columns) -> Callable[[Tensor], Columns]:
-    """Fit the columns as functions of the ray: ``sum_k c_k |x - x_k|^3`` plus a linear function of ``x``."""
-    knots, m = _place(rays), rays.shape[1]
-
-    def design(x: Tensor) -> Tensor:
-        distance = torch.cdist(x, knots, compute_mode="donot_use_mm_for_euclid_dist")
-        return torch.cat([distance**3, torch.ones_like(x[:, :1]), x[:, :-1]], dim=1)
-
-    upper = design(knots)
-    lower = torch.cat([upper[:, -m:].T, torch.zeros(m, m, dtype=rays.dtype)], dim=1)
-    values = torch.stack([*columns.values()], dim=1)
-    values = torch.cat([values, torch.zeros(m, values.shape[1], dtype=rays.dtype)])
-    # least squares: rays may coincide, or be too few for the linear part
-    weights = torch.linalg.lstsq(torch.cat([upper, lower]), values, rcond=1e-14, driver="gelsd").solution
-    return lambda rays: dict(zip(columns, (design(_place(rays)) @ weights).T))
-
-
-def _place(rays: Tensor) -> Tensor:
-    """Coordinates ``[R, m]`` in which fronts are smooth: logarithmic inside the simplex, linear towards its faces."""
-    logs = (rays + 0.1).log()
-    return logs - logs.mean(-1, keepdim=True)
+def select(front: Front, question: Question, *, rounds: int) -> Selection:
+    """Answer a question: the best of three searches, from the whole grid and from each half of it."""
+    if not len(front):
+        raise SelectionError("nothing to select from", got="a front without rays")
+    if front.evaluator is None:
+        warnings.warn("this front has no model, so only its own points are searched", stacklevel=3)
+    (rays, columns), spread = _searches(front, question, rounds)
+    return Selection(
+        ray=rays[0],
+        values={name: values[0].item() for name, values in columns.items()},
+        question=question,
+        spread=spread,
+        refined=front.evaluator is not None,
+        split=front.provenance.get("split"),
+        meanings=front.meanings,
+    )
 
 
-def _around(ray: Tensor, reach: float, count: int, generator: torch.Generator) -> Tensor:
-    """Draw rays ``[count, m]``, about ``reach`` away from ``ray`` in the coordinates of :func:`_place`."""
-    noise = torch.randn(count, len(ray), dtype=ray.dtype, generator=generator)
-    cloud = (ray + reach * (ray + 0.1) * noise).clamp_min(1e-4)
-    return cloud / cloud.sum(-1, keepdim=True)
+def _searches(front: Front, question: Question, rounds: int) -> tuple[Points, Spread]:
+    """The points of the best search, and the range of the goal over all searches."""
+    found: list[Points] = []
+    refusal: UnattainableError | None = None
+    for part in (slice(None), slice(0, None, 2), slice(1 if len(front) > 1 else 0, None, 2)):
+        columns = {name: values[part] for name, values in front.columns().items()}
+        try:
+            found.append(_search(front, front.rays[part], columns, question, rounds))
+        except UnattainableError as error:
+            refusal = refusal or error
+    if refusal is not None and not found:
+        raise refusal
+    goals = [columns[question.goal][0].item() for _, columns in found]
+    best = min(found, key=lambda points: question.cost(points[1])[0].item())
+    return best, Spread(min(goals), max(goals), len(found))
 
 
-def _excess(columns: Columns, limits: Limits) -> Tensor:
-    """Relative violation of the limits by each point: 0 within all limits, infinite for NaN."""
-    excess = torch.zeros_like(next(iter(columns.values())))
-    for name, (sign, limit) in limits.items():
-        over = columns[name] - limit if sign == "<=" else limit - columns[name]
-        excess = excess + over.clamp_min(0) / max(abs(limit), 1e-12)
-    return excess.nan_to_num(nan=math.inf, posinf=math.inf)
+def _search(front: Front, rays: Tensor, columns: Mapping[str, Tensor], question: Question, rounds: int) -> Points:
+    evaluator = front.evaluator
+    if evaluator is not None:
+        return search.search(lambda more: evaluator(more).columns(), rays, columns, question, rounds=rounds)
+    index = search.best(columns, question)
+    search.check(columns, index, question)
+    return search.first(rays, columns, index)

@@ -1,6 +1,6 @@
 """The dense front behind the page: measured ray by ray, from coarse to fine, and kept in the run folder.
 
-Between its rays the page interpolates, with the same surface that :mod:`hyperfront.front.selection` uses.
+Between its rays the page interpolates, with the same surface that :mod:`hyperfront.front.search` uses.
 """
 
 from __future__ import annotations

@@ -98,8 +98,8 @@ class Session:
         front = replace(self.front, evaluator=self.measure)
         if not self.seconds:  # the whole front was read from a file
             self.measure(front.rays[:1])
-        rounds = max(1, min(8, int(PATIENCE / (7 * self.seconds + 1e-9))))
-        return self.measure(choice.ray(front, rounds=rounds))
+        rounds = max(1, min(8, int(PATIENCE / (21 * self.seconds + 1e-9))))  # three searches, seven rays in a round
+        return self.measure(choice.select(front, rounds=rounds).ray)
 
     # ---- the dense front -------------------------------------------------------------------------------------
 

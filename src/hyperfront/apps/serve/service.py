@@ -115,15 +115,12 @@ def serve_model(
 
 
 def operating_point(front: Front, asked: Choice) -> dict[str, Any]:
-    """The ray of the operating point, with the losses and scores there."""
-    ray = asked.ray(front)
-    point = front.evaluator(ray[None]) if front.evaluator else front
-    row = 0 if front.evaluator else int((front.rays == ray).all(1).nonzero()[0])
-    return {
-        "ray": ray.tolist(),
-        "losses": dict(zip(front.objectives, point.losses[row].tolist())),
-        "scores": {name: values[row].item() for name, values in point.scores.items()},
-        "refined": front.evaluator is not None,
+    """The operating point as JSON: its ray, with the losses and scores there."""
+    found = asked.select(front).document()
+    values = found.pop("values")
+    return found | {
+        "losses": {name: values[name] for name in front.objectives},
+        "scores": {name: values[name] for name in front.scores},
     }
 
 

@@ -1,4 +1,4 @@
-"""The operating point that a client asks for: the smallest value of one loss, within limits on others."""
+"""The operating point that a client asks for: the best value of one loss or score, within limits on others."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import warnings
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
-from torch import Tensor
 
 from hyperfront.apps.shared.refusal import Refusal
 from hyperfront.errors import SelectionError, UnattainableError
-from hyperfront.front import Front
+from hyperfront.front import Front, Selection
 
 Limit = FiniteFloat | tuple[Literal["<=", ">="], FiniteFloat]
 BODY_BYTES = 64 * 2**10
@@ -18,18 +17,21 @@ BODY_BYTES = 64 * 2**10
 
 
 class Choice(BaseModel):
-    """A loss to minimize, and limits: a number that a loss may not exceed, or a pair such as ``[">=", 0.9]``."""
+    """A loss or score to minimize or maximize, and limits: a number, or a pair such as ``[">=", 0.9]``."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    minimize: Annotated[str, Field(description="The name of a loss or score")]
+    minimize: Annotated[str | None, Field(description="The name of a loss or score of which less is better")] = None
+    maximize: Annotated[str | None, Field(description="The name of a score of which more is better")] = None
     subject_to: Annotated[dict[str, Limit], Field(description="Limits by name of loss or score")] = {}
 
-    def ray(self, front: Front, *, rounds: int = 8) -> Tensor:
-        """Find the ray ``[m]`` of the operating point; ``rounds`` as in :meth:`~hyperfront.front.Front.select`."""
+    def select(self, front: Front, *, rounds: int = 8) -> Selection:
+        """Find the operating point; ``rounds`` as in :meth:`~hyperfront.front.Front.select`."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the response says whether the point was refined
             try:
-                return front.select(self.minimize, self.subject_to, rounds=rounds)
+                return front.select(
+                    minimize=self.minimize, maximize=self.maximize, subject_to=self.subject_to, rounds=rounds
+                )
             except SelectionError as error:
                 raise Refusal(
                     error.what,
