@@ -246,17 +246,17 @@ def test_people_are_shown_as_in_the_file_and_the_gaps_are_those_of_the_front(nam
     shown, ray = session.samples.document(), [0.5, 0.3, 0.2]
     predicted, front = session.predict(ray), session.measure(ray)
     for person in shown["items"]:
-        assert (person["fields"][column] == code) == (person["group"] == 0)
-    women, men = predicted["groups"]
-    for score, rate in (("fpr_gap", "false positives"), ("fnr_gap", "false negatives")):
-        assert abs(women[rate] - men[rate]) == pytest.approx(float(front.scores[score]), abs=2e-4)
-    for loss, rate in ((1, "mean probability, label no"), (2, "mean probability, label yes")):
-        assert abs(women[rate] - men[rate]) == pytest.approx(float(front.losses[0, loss]), abs=2e-4)
-    numbers, categories, labels, _ = session.samples.whole
+        assert (person["fields"][column] == code) == (person["groups"] == [0])
+    women, men = predicted["groupings"][0]
+    for label, score in ((0, "fpr_gap"), (1, "fnr_gap")):
+        shares = [sum(group["counts"][label][50:]) / sum(group["counts"][label]) for group in (women, men)]
+        assert abs(shares[0] - shares[1]) == pytest.approx(float(front.scores[score]), abs=2e-4)
+        means = [group["means"][label] for group in (women, men)]
+        assert abs(means[0] - means[1]) == pytest.approx(float(front.losses[0, 1 + label]), abs=2e-4)
     rows = session.samples.shown
-    logits = session.model.at(ray)(numbers[rows], categories[rows])
-    torch.testing.assert_close(torch.tensor(predicted["probabilities"]), logits.sigmoid(), atol=6e-5, rtol=0)
-    assert [person["truth"] for person in shown["items"]] == labels[rows].tolist()
+    logits = session.model.at(ray)(*(tensor[rows] for tensor in session.samples.inputs))
+    torch.testing.assert_close(torch.tensor(predicted["rows"]), logits.sigmoid(), atol=6e-5, rtol=0)
+    assert [person["truth"] for person in shown["items"]] == session.samples.labels[rows].int().tolist()
 
 
 @pytest.mark.data

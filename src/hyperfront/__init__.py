@@ -28,6 +28,7 @@ from hyperfront.problem import Problem, analytic, supervised
 from hyperfront.problem.described import Loss, Score
 from hyperfront.problem.gaps import Gap
 from hyperfront.problem.losses import Gathered, SetLoss
+from hyperfront.problem.presentation import Decision, Presentation
 from hyperfront.solvers import (
     COSMOS,
     EPO,
@@ -58,6 +59,7 @@ __all__ = [
     "PBI",
     "PMTL",
     "Callback",
+    "Decision",
     "Dirichlet",
     "FixedRays",
     "Front",
@@ -68,6 +70,7 @@ __all__ = [
     "Loss",
     "MLflow",
     "ParetoModel",
+    "Presentation",
     "Problem",
     "Progress",
     "Run",

@@ -8,10 +8,12 @@ from hyperfront.problem.described import Described, Loss, Score
 from hyperfront.problem.gaps import Gap
 from hyperfront.problem.losses import Gathered, Mean, Measure, SetLoss
 from hyperfront.problem.meaning import Meaning
+from hyperfront.problem.presentation import Decision, Presentation
 from hyperfront.problem.problem import Problem, Split, Truth, check_reference, scalar
 from hyperfront.problem.supervised import supervised
 
 __all__ = [
+    "Decision",
     "Described",
     "Gap",
     "Gathered",
@@ -20,6 +22,7 @@ __all__ = [
     "Meaning",
     "Measure",
     "Point",
+    "Presentation",
     "Problem",
     "Score",
     "SetLoss",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from hyperfront.model import ParetoModel, wrap
 from hyperfront.model.substitution import Network
 from hyperfront.problem.described import Loss, Score
 from hyperfront.problem.meaning import Meaning
+from hyperfront.problem.presentation import Presentation
 from hyperfront.problem.sources import Source
 from hyperfront.problem.units import Units
 from hyperfront.storage.batches import Batch, arguments, split
@@ -64,6 +65,8 @@ class Problem:
     """Whether the rows of a batch are the first dimension of its tensors, so that rays can have different rows."""
     data_dir: str | Path | None = None
     """The folder of the data, if one was given. It is no part of the identity."""
+    presentation: Presentation = field(default_factory=Presentation)
+    """Title, introduction and sample inputs of its page, and notes for its card."""
 
     @property
     def name(self) -> str:

@@ -11,6 +11,7 @@ from hyperfront.errors import ProblemError
 from hyperfront.model import check_objectives
 from hyperfront.problem.described import Score, as_loss, as_score
 from hyperfront.problem.losses import Measure
+from hyperfront.problem.presentation import Presentation
 from hyperfront.problem.problem import Problem, check_reference
 from hyperfront.problem.sources import Augmentation, Deferred, as_sources
 from hyperfront.problem.units import Units
@@ -36,6 +37,7 @@ def supervised(
     identity: Mapping[str, Any] | None = None,
     make_target: Callable[[], nn.Module] | None = None,
     example: Callable[[], Batch] | None = None,
+    presentation: Presentation | None = None,
 ) -> Problem:
     """Make a problem with data.
 
@@ -56,6 +58,9 @@ def supervised(
 
     ``make_target`` makes the module, for comparisons with other methods (:mod:`hyperfront.comparison.compare`), and
     ``identity``, such as ``{"problem": "mine", "arguments": {"rows": 400}}``, identifies the problem in result files.
+
+    ``presentation`` says how pages and cards show the problem: title, introduction, sample inputs
+    (:class:`hyperfront.Presentation`).
 
     ``scale``, ``ideal`` and ``maximize`` change the units of an objective to ``(value - ideal) / scale`` (see
     :mod:`hyperfront.problem.units`), so ``scale`` is a typical size of the value. These units apply to rays, the losses
@@ -97,6 +102,7 @@ def supervised(
         identity=identity,
         make_target=make_target,
         example=example,
+        presentation=presentation or Presentation(),
     )
 
 

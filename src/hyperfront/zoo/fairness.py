@@ -40,6 +40,7 @@ from hyperfront.problem.recipe import Recipe
 from hyperfront.problem.registry import Entry
 from hyperfront.zoo.arguments import check, check_rows
 from hyperfront.zoo.data.people import ADULT, BANK, DEFAULT, DataSet
+from hyperfront.zoo.people import presentation
 
 DATA_SETS = {"adult": ADULT, "default": DEFAULT, "bank": BANK}
 EMBEDDING = 4
@@ -112,6 +113,7 @@ def make(
         identity={"problem": name, "arguments": {"gap": gap, "rows": rows}},
         make_target=lambda: TabularNet(len(data.numbers), [len(kinds) for kinds in data.categories.values()]),
         example=lambda: (torch.zeros(1, len(data.numbers)), torch.zeros(1, len(data.categories), dtype=torch.long)),
+        presentation=presentation(name, data, partial(split, rows=rows), data_dir),
     )
     return replace(problem, data_dir=data_dir)
 

@@ -16,12 +16,13 @@ import torch
 from torch import Tensor, nn
 
 from hyperfront.kernels.layers import cross_entropy
-from hyperfront.problem import Loss, Problem, Score, supervised
+from hyperfront.problem import Loss, Presentation, Problem, Score, Split, supervised
 from hyperfront.problem.recipe import Recipe
 from hyperfront.problem.registry import Entry
+from hyperfront.problem.samples import Classified, image
 from hyperfront.storage.batches import Batch
 from hyperfront.zoo.arguments import check, check_rows
-from hyperfront.zoo.data.composites import composites
+from hyperfront.zoo.data.composites import SOURCES, composites
 from hyperfront.zoo.lenet import LeNet
 from hyperfront.zoo.resnet import ResNet18
 from hyperfront.zoo.shift import Shift
@@ -29,6 +30,14 @@ from hyperfront.zoo.shift import Shift
 SplitName = Literal["clean", "paper"]
 TargetName = Literal["lenet", "resnet18"]
 TASKS = ("left", "right")
+NAMES = {
+    "mnist": [str(digit) for digit in range(10)],
+    "fashion_mnist": [
+        *("T-shirt", "trousers", "pullover", "dress", "coat"),
+        *("sandal", "shirt", "sneaker", "bag", "ankle boot"),
+    ],
+}
+"""The classes of the source images."""
 
 
 def multi_mnist(
@@ -86,6 +95,16 @@ def multi_mnist(
         },
         make_target=make_target,
         example=lambda: torch.zeros(1, 1, 36, 36),
+        presentation=Presentation(samples=partial(_samples, name)),
+    )
+
+
+def _samples(name: str, split: Split) -> Classified:
+    return Classified(
+        split,
+        classes={task: NAMES[source] for task, source in zip(TASKS, SOURCES[name])},
+        show=lambda batch, row: image(batch[0][row]),
+        truth=lambda batch: batch[1:],
     )
 
 

@@ -23,13 +23,14 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from hyperfront.kernels.layers import channels_last
-from hyperfront.problem import Loss, Problem, Score, SetLoss, supervised
+from hyperfront.problem import Loss, Presentation, Problem, Score, SetLoss, supervised
 from hyperfront.problem.recipe import Recipe
 from hyperfront.problem.registry import Entry
 from hyperfront.zoo.arguments import check, check_rows
 from hyperfront.zoo.data import find
 from hyperfront.zoo.data.nyuv2 import CLASSES, METRES_PER_LEVEL, Pack, pack_name
 from hyperfront.zoo.enet import ENet
+from hyperfront.zoo.scenes import Scenes
 from hyperfront.zoo.views import RandomViews
 
 DEPTH_MEAN, DEPTH_DEVIATION = 2.84, 1.42
@@ -82,6 +83,7 @@ def nyuv2(
         },
         make_target=lambda: ENet(len(CLASSES) + 1),
         example=lambda: torch.zeros(1, 3, *(int(side) for side in size.split("x"))),
+        presentation=Presentation(samples=lambda split: Scenes(split, depth_of)),
     )
 
 

@@ -23,6 +23,8 @@ def explore(
     open: Flag = False,
     port: Annotated[int, tyro.conf.arg(metavar="N")] = 8765,
     host: Annotated[str, tyro.conf.arg(metavar="NAME")] = "127.0.0.1",
+    title: Annotated[str | None, tyro.conf.arg(metavar="TEXT", help_behavior_hint="")] = None,
+    notes: Annotated[str | None, tyro.conf.arg(metavar="TEXT", help_behavior_hint="")] = None,
     target: Target = None,
     problem: OwnProblem = None,
     data_dir: DataFolder = None,
@@ -41,13 +43,17 @@ def explore(
         static: Write one HTML file that can be mailed, with front and predictions sampled, and stop.
         open: Open the page in the browser.
         port: Port to listen at, or the next free one.
+        title: Title of the page.
+        notes: Introduction of the page; an empty line separates paragraphs.
         host: Address to listen at. Other than this machine itself, whoever can reach it sees the page.
     """
     from hyperfront.apps.explorer import explore as open_run
 
     own = None if problem is None else own_problem(problem)
     with asks_for_options():
-        exploration = open_run(run, own, target=target, baselines=baselines, data_dir=data_dir)
+        exploration = open_run(
+            run, own, target=target, baselines=baselines, data_dir=data_dir, title=title, notes=notes
+        )
     if static is not None:
         with tqdm(desc="measuring the front", unit="ray", disable=None) as bar:
 

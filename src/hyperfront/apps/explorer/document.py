@@ -12,9 +12,9 @@ import torch
 from hyperfront import plots
 from hyperfront.apps.explorer import dense
 from hyperfront.apps.explorer.baselines import Baseline
-from hyperfront.apps.explorer.samples.pixels import rounded
 from hyperfront.apps.explorer.session import Session
 from hyperfront.front import Front
+from hyperfront.problem.samples.inputs import rounded
 
 MAILABLE, FEWEST = 3 * 2**20, 12
 """Largest size in bytes of the predictions in a static page, and the smallest number of rays with predictions."""
@@ -22,13 +22,24 @@ FRAMES = 60
 """Number of epochs in the evolution of the front."""
 
 
-def document(session: Session, *, name: str, python: str, baselines: Sequence[Baseline] = ()) -> dict[str, Any]:
-    """Make the document of a live page. ``python`` is the expression that loads the model."""
+def document(
+    session: Session,
+    *,
+    name: str,
+    python: str,
+    baselines: Sequence[Baseline] = (),
+    title: str = "",
+    notes: str = "",
+) -> dict[str, Any]:
+    """Make the document of a live page. ``python`` is the expression that loads the model; ``title`` and ``notes`` are
+    for readers."""
     front, m = session.front, session.model.m
     known = [(key, front.provenance.get(key)) for key in ("solver", "seed")]
     return {
         "live": True,
         "name": name,
+        "title": title,
+        "notes": [part.strip() for part in notes.split("\n\n") if part.strip()],
         "problem": front.provenance.get("problem"),
         "facts": [f"{key} {value}" for key, value in known if value is not None],
         "data": {"val": "validation data", "train": "training data"}[session.split.name]
@@ -36,6 +47,7 @@ def document(session: Session, *, name: str, python: str, baselines: Sequence[Ba
         else None,
         "objectives": list(front.objectives),
         "scores": list(front.scores),
+        "meanings": {name: session.problem.meaning(name).document() for name in front.columns()},
         "convention": front.convention,
         "reference": None if front.reference is None else list(front.reference),
         "front": measured(front),

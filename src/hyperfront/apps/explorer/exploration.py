@@ -28,12 +28,14 @@ def explore(
     target: nn.Module | str | None = None,
     baselines: Sequence[str | Path] = (),
     data_dir: str | Path | None = None,
+    title: str | None = None,
+    notes: str | None = None,
 ) -> Exploration:
     """Explore the front of a run. In a notebook, the cell shows the page.
 
     ``run`` is a run folder, a checkpoint file, or the run that :func:`hyperfront.fit` returned. Runs of built-in
     problems need neither ``problem`` nor ``target``. ``baselines`` are result files, fronts or run folders to compare
-    with.
+    with. ``title`` and ``notes``, an introduction for readers, replace those of the problem's presentation.
     """
     if not isinstance(run, Run | str | Path):
         raise HyperfrontError(
@@ -53,6 +55,8 @@ def explore(
     return Exploration(
         session,
         name=place.name if place else str(model.record.get("problem", "front")),
+        title=problem.presentation.title if title is None else title,
+        notes=problem.presentation.notes if notes is None else notes,
         python=_loading(place, target),
         baselines=[
             read(file, problem.objectives, session.split.name, (problem.identity or {}).get("problem"))

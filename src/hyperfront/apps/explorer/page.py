@@ -15,7 +15,7 @@ from hyperfront.apps.shared.pages import policy
 
 SCRIPTS = """
     words simplex surface search backend state drawing plane space ternary parallel frontview handle readout limits
-    painting kinds samples pins evolution sharing app
+    painting tables kinds samples pins evolution sharing app
 """.split()  # noqa: SIM905 (easier to read)
 """The scripts in order: each file uses names of earlier files."""
 
@@ -28,7 +28,7 @@ def page(document: dict[str, Any]) -> str:
     # no tag in a name may end the element early
     data = json.dumps(document, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     parts = {
-        "TITLE": html.escape(f"{document['name']} - hyperfront"),
+        "TITLE": html.escape(f"{document['title'] or document['name']} - hyperfront"),
         "POLICY": policy(style, script),
         "STYLE": style,
         "DATA": data,

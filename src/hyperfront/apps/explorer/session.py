@@ -25,7 +25,6 @@ from torch import Tensor
 
 from hyperfront.apps.explorer import dense
 from hyperfront.apps.explorer.download import plain_model
-from hyperfront.apps.explorer.samples import make_samples
 from hyperfront.apps.explorer.stopping import Stoppable, Stopped
 from hyperfront.apps.shared.cache import WeightCache
 from hyperfront.apps.shared.choice import Choice
@@ -34,6 +33,7 @@ from hyperfront.front import Front, evaluate
 from hyperfront.model import ParetoModel
 from hyperfront.preferences import das_dennis
 from hyperfront.problem import Problem, Split
+from hyperfront.problem.samples import make_samples
 from hyperfront.storage.batches import Batch, to_device
 from hyperfront.storage.nests import map_tensors
 from hyperfront.training.runs import RunFolder

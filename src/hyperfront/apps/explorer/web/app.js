@@ -2,7 +2,9 @@
 
 function start() {
   const named = !DATA.problem || DATA.name.includes(DATA.problem);
-  byId("title").textContent = named ? DATA.name : `${DATA.name} · ${DATA.problem}`;
+  byId("title").textContent = DATA.title || (named ? DATA.name : `${DATA.name} · ${DATA.problem}`);
+  byId("notes").hidden = !DATA.notes.length;
+  byId("notes").append(...DATA.notes.map((part) => el("p", {}, part)));
   byId("facts").textContent = [`${M} objectives`, ...DATA.facts, DATA.data, DATA.live ? null : "static page: sampled"]
     .filter(Boolean)
     .join(" · ");

@@ -3,20 +3,21 @@
 // A kind has `item(k)`, the input as it is, `answer(k, predictions)`, what the model says of it, `whole(predictions)`,
 // what it says of all of them together, and a `note` for the title; it may lack any but the note.
 
-const SAMPLES = DATA.samples;
-const some = (numbers) =>
-  numbers
-    .slice(0, 10)
-    .map((value) => show(value, 3))
-    .join(", ");
+/** An input as an image, a text, or numbers. */
+function shownInput({ image, text, numbers, of }, label) {
+  if (image) return canvas(image, label);
+  if (text !== undefined) return el("blockquote", { class: "text", title: label }, text);
+  const words = of > numbers.length ? `input, first ${numbers.length} of ${of}` : `input, ${of} numbers`;
+  return figure(bars(numbers, { label: `${label}: ${some(numbers)}`, height: 26 }), words);
+}
 
 const kinds = {
   classes: {
     note: "all classes, the true one in green",
 
     item(k) {
-      const { image, truth } = SAMPLES.items[k];
-      return canvas(image, `Image ${k + 1}: ${truth.map((c, h) => SAMPLES.heads[h].classes[c]).join(" and ")}`);
+      const { input, truth } = SAMPLES.items[k];
+      return shownInput(input, `Input ${k + 1}: ${truth.map((c, h) => SAMPLES.heads[h].classes[c]).join(" and ")}`);
     },
 
     answer: (k, predictions) =>
@@ -32,41 +33,7 @@ const kinds = {
       }),
   },
 
-  people: {
-    note: SAMPLES.predicted && `probability of: ${SAMPLES.predicted}`,
-
-    item(k) {
-      const { title, fields, group } = SAMPLES.items[k];
-      const list = Object.entries(fields).flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]);
-      const summary = el(
-        "summary",
-        {},
-        el("strong", {}, title),
-        el("span", { class: "muted small" }, SAMPLES.groups[group]),
-      );
-      return el("details", { class: "person" }, summary, el("dl", {}, list));
-    },
-
-    answer(k, predictions) {
-      const [chance, truth] = [predictions.probabilities[k], SAMPLES.items[k].truth];
-      const words = [
-        verdict(chance > 0.5 === truth, percent(chance)),
-        el("span", { class: "muted" }, `, truth ${truth ? "yes" : "no"}`),
-      ];
-      return [meter(chance), el("span", { class: "says" }, words)];
-    },
-
-    whole({ groups }) {
-      const head = ["", ...SAMPLES.groups, "gap"].map((text) => el("th", { scope: "col" }, text));
-      const rows = Object.keys(groups[0]).map((name) => {
-        const cells = groups.map((rates, g) => el("td", {}, meter(rates[name], `g${g}`), percent(rates[name])));
-        const gap = el("td", { class: "gap" }, percent(Math.abs(groups[0][name] - groups[1][name])));
-        return el("tr", {}, el("th", { scope: "row" }, name), cells, gap);
-      });
-      const caption = el("caption", {}, "Both groups, on all validation rows");
-      return el("table", { class: "groups" }, caption, el("thead", {}, el("tr", {}, head)), el("tbody", {}, rows));
-    },
-  },
+  table,
 
   scenes: {
     note: SAMPLES.metres && `depth from 0 m (bright) to ${SAMPLES.metres.toFixed(0)} m (dark)`,
@@ -105,12 +72,7 @@ const kinds = {
   values: {
     note: "",
 
-    item: (k) =>
-      SAMPLES.items[k].inputs.map(({ image, numbers, of }) => {
-        if (image) return canvas(image, `Input ${k + 1}`);
-        const words = of > numbers.length ? `input, first ${numbers.length} of ${of}` : `input, ${of} numbers`;
-        return figure(bars(numbers, { label: `Input ${k + 1}: ${some(numbers)}`, height: 26 }), words);
-      }),
+    item: (k) => SAMPLES.items[k].inputs.map((input) => shownInput(input, `Input ${k + 1}`)),
 
     answer: (k, predictions) =>
       predictions[k].map((output, h) => {

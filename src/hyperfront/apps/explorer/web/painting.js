@@ -73,10 +73,15 @@ function bars(values, { targets = null, extent = [], label, height = 44 }) {
 /** A picture or chart with words under it. */
 const figure = (node, ...words) => el("figure", {}, node, el("figcaption", {}, ...words));
 
-/** A share of 1 as a bar; the number stands beside it. */
-function meter(share, kind = "") {
+/** A share of 1 as a bar, with a mark where a decision begins; the number stands beside it. */
+function meter(share, kind = "", marked = null) {
   const node = el("span", { class: `meter ${kind}`, "aria-hidden": "true" }, el("span"));
   node.firstChild.style.width = `${100 * share}%`;
+  if (marked !== null) {
+    const mark = el("i", {});
+    mark.style.left = `${100 * marked}%`;
+    node.append(mark);
+  }
   return node;
 }
 

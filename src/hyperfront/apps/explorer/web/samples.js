@@ -7,12 +7,13 @@ const samples = {
     if (SAMPLES.kind === "point") byId("samples-title").textContent = "The point at this ray";
     this.whole = el("div", { class: "whole" });
     this.answers = SAMPLES.items.map(() => el("div", { class: "prediction" }));
+    const control = kindOfSamples.control?.(() => {
+      this.follow();
+      pins.fill();
+    });
+    const items = SAMPLES.items.map((_, k) => el("div", { class: "item" }, kindOfSamples.item(k), this.answers[k]));
     byId("samples-body").append(
-      el(
-        "div",
-        { class: `items ${SAMPLES.kind}` },
-        SAMPLES.items.map((_, k) => el("div", { class: "item" }, kindOfSamples.item(k), this.answers[k])),
-      ),
+      el("div", {}, control, el("div", { class: `items ${SAMPLES.kind}` }, items)),
       this.whole,
     );
     watch("predictions", () => this.follow());

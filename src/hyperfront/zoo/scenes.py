@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, final
 
 import torch
+from torch import Tensor
 
-from hyperfront.apps.explorer.samples.pixels import encoded, first_rows
 from hyperfront.problem import Split
+from hyperfront.problem.samples.inputs import encoded, first_rows
 from hyperfront.zoo.data.nyuv2 import CLASSES, METRES_PER_LEVEL
-from hyperfront.zoo.nyuv2 import depth_of
 
 COUNT = 4
 NONE = 255
 """The value for a pixel without a class."""
 
 
+@final
 class Scenes:
-    """The first images of the split; depth is in bytes, from 0 to about 10 m."""
+    """The first images of the split; depth is in bytes, from 0 to about 10 m. ``depth_of`` reads it from the output."""
 
-    def __init__(self, split: Split):
+    def __init__(self, split: Split, depth_of: Callable[[Tensor], Tensor]):
+        self.depth_of = depth_of
         self.batch = first_rows(split, COUNT)
         self.x = split.problem.inputs(self.batch)
 
@@ -42,7 +44,7 @@ class Scenes:
     def predict(self, network: Callable[[Any], Any]) -> Any:
         """``[items]`` with ``segmentation`` and ``depth``."""
         output = network(self.x)
-        levels = (depth_of(output) / METRES_PER_LEVEL - 0.5).round().clamp(0, 255)
+        levels = (self.depth_of(output) / METRES_PER_LEVEL - 0.5).round().clamp(0, 255)
         return [
             {"segmentation": encoded(segmentation), "depth": encoded(depth)}
             for segmentation, depth in zip(output[:, :-1].argmax(1), levels)
