@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 NO_VMAP = {"vmap": ""}
-"""What is expected of modules that vmap cannot batch: an error, in PyTorch's words."""
+"""What is expected of modules that vmap cannot batch: a refusal with PyTorch's words."""
 Losses = Callable[[Any], tuple[Tensor, ...]]
 
 

@@ -21,8 +21,8 @@ outputs of the networks) are compared.
 
 - A **number** is the largest relative error. In float64 {float64:g} is allowed (more for modules that compute in
   float32 inside), in float32 {single:g}, under bf16 autocast {bfloat16:g}.
-- **refused** is an error of this package that says what to do; **error** is one of PyTorch or of the module. The notes
-  below the table have the words.
+- **refused** is an error of this package that says what to do; **error** would be one of PyTorch or of the module. The
+  notes below the table have the words.
 - **WRONG** is a result that differs and that nothing tells of.
 - **n/a** is not applicable: the module alone fails in the same way, or a note says why.
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from hyperfront.errors import TargetError
+from hyperfront.errors import HyperfrontError, TargetError
 from hyperfront.kernels.layers import ConvReluPool
 from hyperfront.storage.containers import PLAIN, how_to_register
 from hyperfront.storage.nests import leaves, map_leaves, map_tensors, tensors, things
@@ -24,6 +24,9 @@ _LOOP_ON_CPU = (*_IMAGES, ConvReluPool)
 _LOOP_ALWAYS = (nn.RNNBase, nn.RNNCellBase, nn.MultiheadAttention, nn.EmbeddingBag)
 _LARGE = 2**17
 """Weights of a network from which on vmap makes convolutions slower on a GPU; side by side they are faster there."""
+
+FAILURES = (RuntimeError, ValueError, NotImplementedError)
+"""What PyTorch raises where several rays cannot go together."""
 
 
 class Stacking:
@@ -38,14 +41,15 @@ class Stacking:
     def attempt(self, device: torch.device, direction: Literal["forward", "backward"]) -> Iterator[None]:
         """Try rays together inside. In mode ``"auto"`` a failure is swallowed and remembered: the loop takes over."""
         if self.mode == "vmap":
-            yield
+            with _named():
+                yield
             return
         known = self._works.get(direction) or torch.compiler.is_compiling()
         before = None if known else _random_state(device)
         try:
             yield
             self._works[direction] = True
-        except (RuntimeError, ValueError, NotImplementedError):
+        except FAILURES:
             self._works[direction] = False
             if before:
                 _set_random_state(device, before)  # forget what the attempt drew for dropout
@@ -91,6 +95,22 @@ class Stacking:
 
     def _has(self, kinds: tuple[type[nn.Module], ...]) -> bool:
         return any(isinstance(layer, kinds) for layer in self.module.modules())
+
+
+@contextmanager
+def _named() -> Iterator[None]:
+    """Inside, what fails with the rays together says that they need not go together."""
+    try:
+        yield
+    except (HyperfrontError, torch.OutOfMemoryError):
+        raise
+    except FAILURES as error:
+        raise TargetError(
+            'the module or a loss fails with the rays together (batching="vmap")',
+            got=f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}",
+            expected="operations that torch.vmap knows",
+            fix='batching="auto" or "loop", which takes the rays in turn',
+        ) from error
 
 
 LANES = 8

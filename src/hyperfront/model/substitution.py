@@ -85,9 +85,19 @@ class Places:
                     self.own.append(tensor)
         self.buffers = _Opaque(entry[:3] for entry in self.entries if entry[3] == "buffer")
         self.recurrent = _Opaque(layer for layer in module.modules() if isinstance(layer, nn.RNNBase))
+        self.compiled = any(isinstance(layer, torch.jit.ScriptModule) for layer in module.modules())
         self.absent = _Opaque(map(Absent.like, self.own))
         self.values: dict[str, Tensor] | None = None
         """What fills the places now; None between calls."""
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """How it is copied and pickled: as other objects, but places in a compiled program have no copies."""
+        if self.compiled:
+            raise TargetError(
+                "the model of a torch.jit module can be neither copied nor pickled",
+                fix="model.save(path), then hyperfront.load(path, target=module)",
+            )
+        return super().__reduce_ex__(protocol)
 
     def fill(self, values: dict[str, Tensor]) -> None:
         """Put ``values``, tensors by name, into all places."""

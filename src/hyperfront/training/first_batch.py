@@ -25,10 +25,11 @@ def named_failures(problem: Problem, network: Network, batch: Batch) -> Iterator
     """Inside, such a failure becomes an error that names its place, found by running ``network`` part by part."""
     try:
         yield
-    except (HyperfrontError, torch.OutOfMemoryError):
+    except torch.OutOfMemoryError:
         raise
     except FAULTS as error:
-        _retrace(problem, network, batch)
+        if not isinstance(error, HyperfrontError) or isinstance(error.__cause__, FAULTS):
+            _retrace(problem, network, batch)
         raise error  # one that this network does not have alone
 
 
