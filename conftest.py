@@ -1,9 +1,10 @@
-"""Threads of the tests, and the markers that choose among them: slow, gpu, data, browser.
+"""Threads and signals of the tests, and the markers that choose among them: slow, gpu, data, browser.
 
 Tests run on one thread: their tensors are small, and threads that compete for cores slow each other down tenfold.
 """
 
 import os
+import signal
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # for this process, before torch is imported, and for those it starts
 
@@ -11,6 +12,7 @@ import pytest
 import torch
 
 torch.set_num_threads(1)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets jobs in the background ignore Ctrl-C
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # so that the GPU's programs are tested too
 
