@@ -6,6 +6,7 @@ import csv
 import gzip
 import itertools
 import json
+import zipfile
 
 import numpy as np
 import pytest
@@ -17,15 +18,24 @@ import hyperfront as hf
 from hyperfront.errors import DataError, ProblemError
 from hyperfront.problem.registry import build, problems
 from hyperfront.training.epochs import Epochs
+from hyperfront.zoo.data import acs
+from hyperfront.zoo.data.acs import ACS
 from hyperfront.zoo.data.people import ADULT, BANK, DEFAULT
 from hyperfront.zoo.data.tables import read
-from hyperfront.zoo.fairness import DATA_SETS, empty_cell_share, group_gap, split
+from hyperfront.zoo.fairness import DATA_SETS, empty_cell_share, group_gap, split, unseen
 from tests.helpers import people
 from tests.helpers.command import hyperfront_process as hyperfront
 from tests.helpers.data import DATA
 
-SIZES = {"adult": (32559, 3618, 9045), "default": (21600, 2400, 6000), "bank": (29655, 3295, 8238)}
+SIZES = {
+    "adult": (32559, 3618, 9045),
+    "default": (21600, 2400, 6000),
+    "bank": (29655, 3295, 8238),
+    "acs": (199926, 22215, 55536),
+}
 every_data_set = pytest.mark.parametrize("name", DATA_SETS)
+_NO_ACS = pytest.mark.skipif(not (DATA and (DATA / ACS.files[0]).is_file()), reason="needs acs/employment.csv.gz")
+every_real_table = pytest.mark.parametrize("name", ["adult", "default", "bank", pytest.param("acs", marks=_NO_ACS)])
 random_inputs = settings(max_examples=60, deadline=None, derandomize=True)
 
 
@@ -48,16 +58,18 @@ PROTECTED = {
     "adult": lambda row: row["sex"] == "Female",
     "default": lambda row: row["SEX"] == "2",
     "bank": lambda row: not 25 <= int(row["age"]) < 60,
+    "acs": lambda row: row["SEX"] == "2",
 }
 POSITIVE = {
     "adult": lambda row: row["income"].startswith(">50K"),
     "default": lambda row: row["default.payment.next.month"] == "1",
     "bank": lambda row: row["y"] == "yes",
+    "acs": lambda row: row["employed"] == "1",
 }
 
 
 @pytest.mark.data
-@every_data_set
+@every_real_table
 def test_splits_of_the_real_tables_have_the_papers_sizes_and_hold_the_rows_of_the_files(name):
     problem, rows, parts = build(name, data_dir=DATA), raw(name), split(sum(SIZES[name]))
     assert tuple(len(problem.split(part).source.data[0]) for part in ("train", "val", "test")) == SIZES[name]
@@ -91,6 +103,26 @@ def test_the_split_is_the_published_one():
     assert parts["test"][:5].tolist() == [25556, 20554, 16026, 6037, 28142]
     kept = split(30_000, rows=100)
     assert [*kept["test"], *kept["val"], *kept["train"]] == parts["test"][:100].tolist()
+
+
+def test_draws_are_other_splits_of_the_same_sizes(small):
+    first, second = (build("adult", draw=draw) for draw in (0, 1))
+    sizes = [[len(each.split(part).source.data[0]) for part in ("train", "val", "test")] for each in (first, second)]
+    assert sizes[0] == sizes[1]
+    assert not torch.equal(first.train.source.data[2], second.train.source.data[2])
+    with pytest.raises(ProblemError, match="draw"):
+        build("adult", draw=-1)
+
+
+def test_unseen_rows_and_the_splits_are_all_rows_once(small):
+    problem, rest = build("adult", rows=100), unseen("adult", 100)
+    parts = [problem.split(part).source.data for part in ("train", "val", "test")]
+    assert sum(len(part[0]) for part in parts) == 100
+    assert len(rest[0]) == 500  # of two files of 300 rows
+    whole = small.split("train").source.data, small.split("val").source.data, small.split("test").source.data
+    for column in (1, 2, 3):  # numbers are standardized by other rows
+        both = torch.cat([part[column] for part in (*parts, rest)]).double().sum(0)
+        assert torch.equal(both, torch.cat([part[column] for part in whole]).double().sum(0))
 
 
 # ---- files that are not what they should be ----------------------------------------------------------------------
@@ -129,6 +161,19 @@ def test_a_user_is_told_which_columns_differ_and_else_the_checksum(tmp_path):
     people.write(tmp_path / BANK.files[0], BANK.schema, rows)
     with pytest.raises(DataError, match=r"unexpected columns(.|\n)*extra profession; missing job"):
         build("bank", data_dir=tmp_path).train
+
+
+@pytest.mark.parametrize("content", [None, b"no archive", b"a wheel"], ids=["missing", "damaged", "other"])
+def test_a_wheel_without_the_tables_is_refused(content, tmp_path):
+    pytest.importorskip("pyarrow")
+    wheel = tmp_path / "nannyml.whl"
+    if content:
+        wheel.write_bytes(content)
+    if content == b"a wheel":
+        with zipfile.ZipFile(wheel, "w") as archive:
+            archive.writestr("nannyml/datasets/data/employment_MA_reference.pq", "no table")
+    with pytest.raises(DataError, match="pip download"):
+        acs.prepare(wheel, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -300,7 +345,7 @@ def test_evaluation_is_at_the_positive_grid_with_19_partitions():
 
 
 @pytest.mark.data
-@every_data_set
+@every_real_table
 def test_the_smoke_preset_trains_from_the_command_line_and_its_run_loads_without_the_data(name, tmp_path):
     text = hyperfront("train", name, "--preset", "smoke", "--data-dir", str(DATA), folder=tmp_path)
     run = tmp_path / "runs" / f"{name}-epo"

@@ -49,6 +49,7 @@ NOTES: dict[str, Notes] = {
         "age (under 25 or from 60)",
         "The duration of a call is an input, which is only known when the answer is known too.",
     ),
+    "acs": _people("acs", "sex", "One state of the USA, 2015 to 2018. Children are rows too: see the column AGEP."),
     "sarcos": Notes(
         _sources("sarcos"),
         "Positions, velocities and accelerations of seven joints.",

@@ -1,4 +1,4 @@
-"""How the three tables of people are shown: rows as in the file, decisions at 1/2, and rates of the two groups."""
+"""How the four tables of people are shown: rows as in the file, decisions at 1/2, and rates of the two groups."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ WORDS = {
     "default": Words(
         "default next month", "sex", ("women", "men"), "age {AGE}, limit {LIMIT_BAL}, payment delay {PAY_0}"
     ),
+    "acs": Words("employed", "sex", ("women", "men"), "age {AGEP}, schooling {SCHL}, relationship {RELP}"),
     "bank": Words("says yes to the call", "age", ("under 25 or from 60", "25 to 59"), "{age}, {job}, {marital}"),
 }
 DECISION = Decision(torch.sigmoid, ("no", "yes"))

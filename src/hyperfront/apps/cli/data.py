@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -105,7 +106,7 @@ def check(names: Names = (), /, *, data_dir: Folder = None) -> None:
 
 @data.command
 def prepare(
-    name: Annotated[Literal["nyuv2"], tyro.conf.arg(metavar="{nyuv2}")],
+    name: Annotated[Literal["acs", "nyuv2"], tyro.conf.arg(metavar="{acs,nyuv2}")],
     file: Annotated[Path, tyro.conf.arg(metavar="FILE")],
     /,
     *,
@@ -115,16 +116,15 @@ def prepare(
 
     Args:
         name: The data set.
-        file: Its official file; for nyuv2, nyu_depth_v2_labeled.mat.
+        file: Its official file; for nyuv2, nyu_depth_v2_labeled.mat; for acs, the wheel of nannyml.
         out: Data folder to write to; by default HYPERFRONT_DATA, else the cache.
     """
     if not file.is_file():
         raise DataError("no such file", got=file, fix=DATASETS[name].files[0].instruction)
-    from hyperfront.zoo.data import nyuv2
-
+    maker = importlib.import_module(f"hyperfront.zoo.data.{name}")
     folder = _folder(out)
     (folder / name).mkdir(parents=True, exist_ok=True)
-    for path in nyuv2.prepare(file, folder):
+    for path in maker.prepare(file, folder):
         note(path)
         console.print(f"wrote {path}", soft_wrap=True)
 

@@ -74,6 +74,10 @@ _NYUV2 = (
     "classMapping40.mat of the code of Gupta et al. (2014, 'Learning rich features from RGB-D images') beside them, "
     "and run hyperfront data prepare nyuv2 nyu_depth_v2_labeled.mat --out FOLDER with the data folder"
 )
+_ACS = (
+    "run pip download --no-deps nannyml==0.13.1, and hyperfront data prepare acs nannyml-0.13.1-py3-none-any.whl --out "
+    "FOLDER with the data folder"
+)
 
 DATASETS: dict[str, Dataset] = {
     "mnist": Dataset(
@@ -203,6 +207,25 @@ DATASETS: dict[str, Dataset] = {
                 "10045462a4c026f858dffa159370c4270510230c1fc63c6c91ca51bba4b3df26",
                 by_hand=_BANK + "bank-additional-names.txt",
                 needed=False,
+            ),
+        ),
+    ),
+    "acs": Dataset(
+        "ACS employment in Massachusetts, 2015 to 2018: 277,677 people",
+        "public domain (US Census Bureau); packed in nannyml, Apache 2.0",
+        (
+            DataFile(
+                "acs/employment.csv.gz",
+                1_369_924,
+                "bd95dab015a6ca5b27e676fe6f6878466a593971b6848816466ec695cb069023",
+                by_hand=_ACS,
+                plain=DataFile(
+                    "acs/employment.csv",
+                    11_356_462,
+                    "0c9ef6dfdc508092da61e1bf879d7da2eadd6ed89c2817945ce2ba1f20447fed",
+                    by_hand=_ACS,
+                ),
+                prepared=True,
             ),
         ),
     ),
