@@ -232,8 +232,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=Path("."), metavar="FOLDER")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there")
     options = parser.parse_args()
-    if options.quick:
-        options.problems = [LENET]
     if (options.train or options.cold) and options.data_dir is None:
         parser.error("--train and --cold need the real data: --data-dir FOLDER, or HYPERFRONT_DATA")
     return options

@@ -57,7 +57,7 @@ def _target(case: Case, *, each: bool) -> tuple[int, int]:
     batch = next(iter(case.problem.train.source.epoch(case.recipe.batch_size, torch.Generator(), cpu, 0)))
     parameters = list(module.parameters())
     with FlopCounterMode(display=False) as counter:
-        losses = case.losses(lambda x: module(*x) if isinstance(x, tuple) else module(x), batch)
+        losses = case.losses(module, batch)
         for loss in losses if each else [sum(losses)]:
             torch.autograd.grad(loss, parameters, retain_graph=True, allow_unused=True)
     return counter.get_total_flops(), sum(tensor.nbytes for tensor in tensors(batch))

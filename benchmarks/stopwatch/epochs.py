@@ -132,7 +132,7 @@ def plain_of(case: Case, device: torch.device) -> Epoch:
 
     def step(_: Tensor, batch: Any) -> None:
         optimizer.zero_grad()
-        losses = case.losses(lambda x: module(*x) if isinstance(x, tuple) else module(x), batch)
+        losses = case.losses(module, batch)
         torch.stack(list(losses)).mean().backward()
         optimizer.step()
 

@@ -16,7 +16,7 @@ from scipy.optimize import linprog
 from torch import Tensor, nn
 from torch.func import functional_call
 
-Losses = Callable[[Callable[[Any], Any], Any], Sequence[Tensor]]
+Losses = Callable[[Callable[..., Any], Any], Sequence[Tensor]]
 """``(network, batch) -> m losses``."""
 TOLERANCE = 1e-4
 
@@ -49,7 +49,7 @@ class ReferenceStep:
 
     def __call__(self, ray: Tensor, batch: Any) -> None:
         weights = self.hypernetwork(ray)
-        losses = self.losses(lambda inputs: functional_call(self.module, weights, inputs), batch)
+        losses = self.losses(lambda *inputs: functional_call(self.module, weights, inputs), batch)
         self.optimizer.zero_grad()
         if self.epo:
             self._put(losses, ray)
