@@ -33,6 +33,7 @@ from torch.nn.functional import normalize
 
 import hyperfront as hf
 from hyperfront import indicators
+from hyperfront.preferences import das_dennis
 from hyperfront.problem.registry import build, recipe
 
 PROBLEMS = {
@@ -135,7 +136,7 @@ def milliseconds(problem_name: str, rounds: int) -> dict[str, float]:
 
 
 def dense_rays(m: int) -> Tensor:
-    return hf.das_dennis(m, {2: 500, 3: 30, 5: 8}[m])
+    return das_dennis(m, {2: 500, 3: 30, 5: 8}[m])
 
 
 def true_points(problem: hf.Problem, rays: Tensor, direction: bool) -> Tensor:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 import hyperfront as hf
 from hyperfront import export
 from hyperfront.errors import CheckpointError, HyperfrontError
+from hyperfront.preferences import das_dennis
 from hyperfront.storage import checkpoint
 from hyperfront.training.step import Step
 
@@ -66,7 +67,7 @@ def test_alignment_puts_validation_losses_on_the_rays(trained):
 def test_aligned_rays_are_rays_and_move_the_way_they_are_asked(trained):
     model, problem = trained
     hf.align(model, problem.val)
-    asked = hf.das_dennis(2, 50)
+    asked = das_dennis(2, 50)
     given = model.prepare(asked)
     torch.testing.assert_close(given.sum(-1), torch.ones(51))
     assert (given >= 0).all() and (given[:-1, 0] >= given[1:, 0] - 1e-6).all()

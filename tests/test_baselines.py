@@ -31,6 +31,7 @@ from hyperfront.comparison.baselines import (
 from hyperfront.comparison.baselines.curvature import Curvature
 from hyperfront.errors import CheckpointError, HyperfrontError
 from hyperfront.model.hypernets import SeparateHypernet
+from hyperfront.problem import Gathered, SetLoss
 from hyperfront.problem.recipe import Recipe
 from hyperfront.problem.sources import NoData
 from hyperfront.solvers.epo import FEW
@@ -380,7 +381,7 @@ def test_losses_and_gradients_are_those_over_all_rows_however_they_are_split():
     problem = hf.supervised(
         (x, group),
         losses={
-            "gap": hf.SetLoss(sums, lambda s: (s[0] / s[1] - s[2] / s[3]).square()),
+            "gap": SetLoss(sums, lambda s: (s[0] / s[1] - s[2] / s[3]).square()),
             "size": lambda output, batch: output.square().mean(),
         },
         scale={"gap": 0.5, "size": 4.0},
@@ -400,7 +401,7 @@ def test_losses_and_gradients_are_those_over_all_rows_however_they_are_split():
 def test_cpmtl_refuses_losses_that_gather_all_outputs():
     problem = hf.supervised(
         (torch.ones(8, 1), torch.ones(8, 1)),
-        losses={"all": hf.Gathered(lambda o, b: o.max()), "one": lambda o, b: o.square().mean()},
+        losses={"all": Gathered(lambda o, b: o.max()), "one": lambda o, b: o.square().mean()},
         make_target=lambda: nn.Linear(1, 1),
     )
     curvature = Curvature(problem.model(hypernet="separate", rays=RAYS), problem, 4)

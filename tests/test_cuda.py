@@ -20,7 +20,7 @@ from hyperfront.model import target
 from hyperfront.model.stacking import Stacking
 from hyperfront.problem.registry import build
 from hyperfront.problem.sources import TensorSource
-from hyperfront.solvers import NormalizeByStart
+from hyperfront.solvers import NormalizeByStart, Status
 from hyperfront.solvers.epo import program
 from hyperfront.storage.nests import tensors
 from hyperfront.training.adam import Adam
@@ -64,7 +64,7 @@ def test_float32_on_a_gpu_agrees_with_float64_on_a_cpu_in_objective_and_feasibil
     assert same.double().mean() > 0.98
     share = rays.clamp_min(1e-6) / rays.clamp_min(1e-6).sum(-1, keepdim=True)
     c, A, b = program((losses * share).log(), share, gram, hf.EPO().tolerance)
-    relaxed = status == hf.Status.RELAXED
+    relaxed = status == Status.RELAXED
     b[:, -1] = b[:, -1].masked_fill(relaxed, -torch.inf)
     c, scale = c / c.abs().amax(-1, keepdim=True), A.abs().amax(-1).clamp_min(1e-300)
     for found in (weights, on_gpu.cpu().double()):

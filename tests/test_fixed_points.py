@@ -13,6 +13,7 @@ import hyperfront as hf
 from hyperfront import indicators
 from hyperfront.problem import Problem
 from hyperfront.problem.registry import build
+from hyperfront.solvers import Status
 from hyperfront.zoo.truths import curve
 
 RAYS = {2: hf.rays(9, m=2), 3: hf.rays(10, m=3)}
@@ -42,7 +43,7 @@ def descend(solver: hf.LS, problem: Problem, rays: Tensor, *, steps: int = 1000,
     for step in range(steps):
         losses, grads = vmap(function)(z), vmap(jacrev(function))(z)
         weights, status = solver(losses, rays, grads @ grads.mT)
-        assert not status.eq(hf.Status.INVALID).any()
+        assert not status.eq(Status.INVALID).any()
         z = z - lr * (1 + math.cos(math.pi * step / steps)) / 2 * (weights[..., None] * grads).sum(1)
     return vmap(function)(z)
 

@@ -14,6 +14,8 @@ from torch import nn
 import hyperfront as hf
 from hyperfront import indicators
 from hyperfront.errors import CheckpointError, ProblemError, SelectionError
+from hyperfront.preferences import das_dennis
+from hyperfront.problem import Gathered, SetLoss
 from hyperfront.problem.registry import build
 from tests.helpers.modules import mlp
 from tests.helpers.runs import Net
@@ -50,15 +52,15 @@ class Identity(nn.Module):
 def test_losses_over_a_split_do_not_depend_on_how_it_is_cut_into_batches(batch_size):
     torch.manual_seed(0)
     x, group = torch.randn(10, 1), torch.arange(10) % 3 == 0
-    gap = hf.SetLoss(
+    gap = SetLoss(
         lambda output, batch: torch.stack([(output[:, 0] * batch[1]).sum(), batch[1].sum().to(output)]),
         lambda s: (s[0] / s[1]).abs(),
     )
-    middle = hf.Gathered(lambda output, batch: (output[:, 0] - batch[0][:, 0]).median().abs() + output.max())
+    middle = Gathered(lambda output, batch: (output[:, 0] - batch[0][:, 0]).median().abs() + output.max())
     problem = hf.supervised(
         (x, group),
         losses={"mean": lambda output, batch: output.square().mean(), "gap": gap, "all": middle},
-        scores={"largest": hf.Score(hf.Gathered(lambda output, batch: output.max()), maximize=True)},
+        scores={"largest": hf.Score(Gathered(lambda output, batch: output.max()), maximize=True)},
     )
     model = hf.wrap(Identity(), ["mean", "gap", "all"], hidden=4)
     front = hf.evaluate(model, problem.train, rays=4, batch_size=batch_size)
@@ -141,7 +143,7 @@ class TestHypervolume:
 
     def test_a_dense_front_approaches_the_exact_hypervolume(self):
         exact = 1.1**2 - math.pi / 4
-        volume = quarter_circle(hf.das_dennis(2, 2000).clamp_min(1e-9)).hypervolume()
+        volume = quarter_circle(das_dennis(2, 2000).clamp_min(1e-9)).hypervolume()
         assert exact - 2e-3 < volume <= exact
 
 
@@ -239,7 +241,7 @@ class TestScores:
 
 def test_numbers_in_the_statistics_of_a_set_loss_add_up():
     x = torch.randn(40, 1)
-    mean = hf.SetLoss(lambda output, batch: (output.square().sum(), len(output)), lambda s: s[0] / s[1])
+    mean = SetLoss(lambda output, batch: (output.square().sum(), len(output)), lambda s: s[0] / s[1])
     problem = hf.supervised((x,), losses={"set": mean, "mean": lambda output, batch: output.square().mean()})
     model = hf.wrap(Identity(), ["set", "mean"])
     for batch_size in (40, 7, 1):
@@ -262,7 +264,7 @@ def test_copies_of_a_point_count_once_among_those_that_nothing_dominates():
 
 def test_a_problem_may_have_nothing_but_losses_of_all_outputs():
     x = torch.randn(10, 1)
-    middle, largest = (hf.Gathered(lambda o, b, of=of: of(o)) for of in (torch.median, torch.max))
+    middle, largest = (Gathered(lambda o, b, of=of: of(o)) for of in (torch.median, torch.max))
     problem = hf.supervised((x,), losses={"middle": middle, "largest": largest})
     model = hf.wrap(Identity(), ["middle", "largest"])
     once, cut = (hf.evaluate(model, problem.train, rays=RAYS, batch_size=size).losses for size in (10, 3))
@@ -272,7 +274,7 @@ def test_a_problem_may_have_nothing_but_losses_of_all_outputs():
 
 def test_sums_over_a_split_lose_no_row_to_rounding():
     x = torch.cat([torch.full((1, 1), 2.0**24), torch.ones(9, 1)])
-    total = hf.SetLoss(lambda output, batch: batch[0].sum(), lambda s: s)
+    total = SetLoss(lambda output, batch: batch[0].sum(), lambda s: s)
     problem = hf.supervised((x,), losses={"a": total, "b": total})
     front = hf.evaluate(hf.wrap(Identity(), ["a", "b"]), problem.train, rays=RAYS, batch_size=1)
     assert front.losses.unique().tolist() == [2.0**24 + 9]

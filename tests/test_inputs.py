@@ -22,8 +22,10 @@ from torch.utils.data import DataLoader
 import hyperfront as hf
 from hyperfront.apps.shared.cache import WeightCache
 from hyperfront.errors import LossError, ProblemError, TargetError
+from hyperfront.preferences import FixedRays
+from hyperfront.problem import Gathered
 from hyperfront.problem.units import Units
-from hyperfront.solvers import Clip, Normalize
+from hyperfront.solvers import Clip, Normalize, Status
 from hyperfront.storage.batches import arguments, row_range, rows, split, take, to_device
 from hyperfront.storage.containers import opened
 from hyperfront.storage.nests import leaves, map_tensors, tensors
@@ -177,7 +179,7 @@ def test_training_does_not_depend_on_the_container(name):
             inputs=lambda b: of(b)[0],
             losses=losses(lambda b: of(b)[1]),
             scores={
-                "gathered": hf.Score(hf.Gathered(lambda output, b: (output - of(b)[1]).abs().median()), maximize=False)
+                "gathered": hf.Score(Gathered(lambda output, b: (output - of(b)[1]).abs().median()), maximize=False)
             },
             reference=(9, 9),
         )
@@ -544,7 +546,7 @@ def test_solvers_that_need_losses_above_zero_refuse_others(solver):
     losses, gram = torch.tensor([[1.0, 2.0], [1.0, -2.0], [0.0, 2.0]]), torch.eye(2).expand(3, 2, 2)
     rays = torch.tensor([[0.3, 0.7], [0.4, 0.6], [0.5, 0.5]])
     _, status = solver(losses, rays, gram)
-    assert (status == hf.Status.INVALID).tolist() == [False, True, False]
+    assert (status == Status.INVALID).tolist() == [False, True, False]
     with pytest.raises(LossError, match=r"(?s)'first' is negative at the first step.*ideal=\{'first'"):
         train(bowls(-20.0), solver)
     with pytest.raises(LossError, match="is negative in this step"):
@@ -556,7 +558,7 @@ def test_solvers_that_need_losses_above_zero_refuse_others(solver):
 def test_solvers_that_take_losses_of_any_sign_do(solver):
     if isinstance(solver, hf.MGDA):  # which moves all rays to one point
         losses, gram = torch.tensor([[-1.0, 2.0]]), torch.eye(2)[None]
-        assert solver(losses, torch.tensor([[0.3, 0.7]]), gram)[1].item() == hf.Status.AS_NAMED
+        assert solver(losses, torch.tensor([[0.3, 0.7]]), gram)[1].item() == Status.AS_NAMED
     else:
         assert train(bowls(-5.0), solver).history[-1]["status"] == {"as_named": 400}
 
@@ -579,7 +581,7 @@ def test_a_loss_below_its_ideal_is_counted_and_the_run_goes_on(own):
     """The ideal is a guess that is too high by .5; rays at the end of the front find that out."""
     problem = bowls(0.0) if own else bowls(0.0, ideal={"first": 0.5})
     solver = hf.Tchebycheff(ideal=(0.5, 0.0)) if own else hf.EPO()
-    at_an_end = hf.FixedRays.of(torch.tensor([[0.99999, 0.00001]]))
+    at_an_end = FixedRays.of(torch.tensor([[0.99999, 0.00001]]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the mean may be below too
         run = train(problem, solver, preferences=at_an_end, epochs=4, rays_per_step=1, schedule="constant")
@@ -623,9 +625,9 @@ def test_a_raised_loss_is_solved_like_one_at_its_ideal():
         low, zero = (torch.tensor([[value, 1.0], [2.0, 1.0]]) for value in (-0.5, 0.0))
         weights, status = ideals.around(low, rays, gram)
         assert torch.equal(weights, solver(zero, rays, gram)[0])
-        assert status.tolist() == [hf.Status.FLOORED, hf.Status.AS_NAMED]
+        assert status.tolist() == [Status.FLOORED, Status.AS_NAMED]
         negative = torch.tensor([[1.0, -1.0], [2.0, 1.0]])  # which has no ideal
-        assert ideals.around(negative, rays, gram)[1].tolist()[0] == hf.Status.INVALID
+        assert ideals.around(negative, rays, gram)[1].tolist()[0] == Status.INVALID
 
 
 def test_uniformity_is_not_defined_for_negative_losses():

@@ -14,7 +14,7 @@ from torch import nn
 
 import hyperfront as hf
 from hyperfront.errors import CheckpointError, ProblemError
-from hyperfront.problem import Meaning
+from hyperfront.problem import Gathered, Meaning, SetLoss
 from hyperfront.problem.registry import problems
 
 X, Y = torch.randn(24, 4, generator=torch.Generator().manual_seed(0)), torch.arange(24.0)[:, None]
@@ -90,7 +90,7 @@ def test_a_damaged_meaning_is_refused(tmp_path, change):
         hf.Front.load(tmp_path / "front.json")
 
 
-@pytest.mark.parametrize("given", [error, hf.SetLoss(error, sum), hf.Gathered(error), hf.Loss(error)])
+@pytest.mark.parametrize("given", [error, SetLoss(error, sum), Gathered(error), hf.Loss(error)])
 def test_a_score_without_direction_is_refused_with_the_line_that_fixes_it(given):
     with pytest.raises(ProblemError) as refused:
         problem(scores={"accuracy": given})
@@ -114,7 +114,7 @@ def test_what_describes_nothing_is_refused(wrong):
         wrong()
 
 
-@pytest.mark.parametrize("of", [error, hf.Gathered(error), hf.SetLoss(lambda o, b: o.sum(), lambda s: s / 2)])
+@pytest.mark.parametrize("of", [error, Gathered(error), SetLoss(lambda o, b: o.sum(), lambda s: s / 2)])
 def test_a_described_measure_is_evaluated_as_the_measure_itself(of):
     model = hf.wrap(nn.Linear(4, 1), ["error", "size"], hidden=4)
     plain = hf.evaluate(model, problem(losses={"error": of, "size": size}).val, rays=3, batch_size=7)

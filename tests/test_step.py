@@ -8,6 +8,7 @@ from torch import nn
 
 import hyperfront as hf
 from hyperfront.errors import LossError
+from hyperfront.solvers import Status
 from hyperfront.training.step import Step
 from hyperfront.training.try_out import try_out
 from tests.helpers.modules import ConvNet, TwoInputs, mlp
@@ -112,7 +113,7 @@ def test_a_loss_of_zero_is_floored_under_epo_and_reported():
         },
     )
     result = Step(model, problem, hf.EPO())(RAYS[:1], (x,))
-    assert result.status.tolist() == [hf.Status.FLOORED]
+    assert result.status.tolist() == [Status.FLOORED]
     assert result.weights.isfinite().all()
     assert all(p.grad.isfinite().all() for p in model.parameters())
 

@@ -8,9 +8,8 @@ import json
 
 import pytest
 
-import hyperfront as hf
 from hyperfront.errors import HyperfrontError
-from hyperfront.training import trackers
+from hyperfront.training import MLflow, TensorBoard, WandB, trackers
 from tests.helpers import runs
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of the tools themselves
@@ -32,7 +31,7 @@ def mlflow(tmp_path_factory):
 
 
 def test_mlflow_holds_what_the_records_hold(tmp_path, mlflow):
-    run = runs.run(tmp_path / "run", epochs=2, callbacks=(hf.MLflow(run_name="mine"),))
+    run = runs.run(tmp_path / "run", epochs=2, callbacks=(MLflow(run_name="mine"),))
     (kept,) = mlflow.search_runs(output_format="list", filter_string="run_name = 'mine'")
     assert kept.info.status == "FINISHED"
     assert kept.data.metrics == pytest.approx(trackers.scalars(run.history[-1]))
@@ -48,7 +47,7 @@ def test_mlflow_holds_what_the_records_hold(tmp_path, mlflow):
 
 def test_an_active_mlflow_run_is_used_and_left_open(tmp_path, mlflow):
     with mlflow.start_run() as own:
-        runs.run(tmp_path / "run", epochs=1, callbacks=(hf.MLflow(),))
+        runs.run(tmp_path / "run", epochs=1, callbacks=(MLflow(),))
         assert mlflow.active_run().info.run_id == own.info.run_id
     assert "validation/hypervolume" in mlflow.get_run(own.info.run_id).data.metrics
 
@@ -64,7 +63,7 @@ def offline(tmp_path):
 def test_an_active_wandb_run_holds_what_the_records_hold_and_is_left_open(tmp_path, offline):
     wandb, options = offline
     with wandb.init(**options) as own:
-        run = runs.run(tmp_path / "run", epochs=2, callbacks=(hf.WandB(),))
+        run = runs.run(tmp_path / "run", epochs=2, callbacks=(WandB(),))
         assert wandb.run is own
         expected = trackers.scalars(run.history[-1])
         assert {name: own.summary[name] for name in expected} == pytest.approx(expected)
@@ -77,7 +76,7 @@ def test_an_active_wandb_run_holds_what_the_records_hold_and_is_left_open(tmp_pa
 
 def test_a_wandb_run_of_one_s_own_is_started_with_the_options_and_ended(tmp_path, offline):
     wandb, options = offline
-    callback = hf.WandB(**options, name="mine")
+    callback = WandB(**options, name="mine")
     runs.run(tmp_path / "run", epochs=1, callbacks=(callback,))
     assert wandb.run is None and callback.run.name == "mine"
     assert len(list(tmp_path.glob("wandb/offline-run-*/files/**/*.table.json"))) == 1
@@ -100,9 +99,9 @@ def test_an_epoch_without_validation_or_reference_logs_the_rest(tmp_path):
 @pytest.mark.parametrize(
     ("make", "module", "extra"),
     [
-        (lambda: hf.TensorBoard("logs"), "torch.utils.tensorboard", "log"),
-        (hf.MLflow, "mlflow", "mlflow"),
-        (hf.WandB, "wandb", "wandb"),
+        (lambda: TensorBoard("logs"), "torch.utils.tensorboard", "log"),
+        (MLflow, "mlflow", "mlflow"),
+        (WandB, "wandb", "wandb"),
     ],
 )
 def test_a_tool_that_is_missing_is_an_error_with_the_line_that_installs_it(monkeypatch, make, module, extra):

@@ -23,10 +23,11 @@ from torch.utils.data import DataLoader, TensorDataset
 import hyperfront as hf
 from hyperfront import indicators
 from hyperfront.errors import CheckpointError, LossError, ProblemError
+from hyperfront.preferences import FixedRays
 from hyperfront.problem.registry import build
 from hyperfront.solvers import Average, Clip, NormalizeByStart, Status
 from hyperfront.storage import checkpoint, trees
-from hyperfront.training import loop
+from hyperfront.training import TensorBoard, loop
 from tests.helpers import runs
 
 RESULTS = ("last.safetensors", "best.safetensors", "front.json")
@@ -392,7 +393,7 @@ def test_the_caller_s_random_numbers_are_left_alone(tmp_path):
 def test_tensorboard_holds_what_the_records_hold(tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    run = runs.run(tmp_path / "run", epochs=2, callbacks=(hf.TensorBoard(tmp_path / "board"),))
+    run = runs.run(tmp_path / "run", epochs=2, callbacks=(TensorBoard(tmp_path / "board"),))
     events = EventAccumulator(str(tmp_path / "board"))
     events.Reload()
     found = [event.value for event in events.Scalars("validation/hypervolume")]
@@ -409,7 +410,7 @@ def test_what_a_solver_remembers_is_resumed_too(tmp_path):
                 raise RuntimeError("stop")
 
     def run(folder: Path, **changes) -> hf.Run:
-        return runs.run(folder, epochs=4, solver=solver, preferences=hf.FixedRays.of(rays), **changes)
+        return runs.run(folder, epochs=4, solver=solver, preferences=FixedRays.of(rays), **changes)
 
     run(tmp_path / "whole")  # the same solver in all runs: what it remembers of one is no part of the next
     with pytest.raises(RuntimeError, match="stop"):

@@ -23,11 +23,10 @@ from hyperfront.errors import HyperfrontError
 from hyperfront.front import Front, evaluate
 from hyperfront.front.alignment import align
 from hyperfront.model import ParetoModel, wrap
-from hyperfront.preferences import Dirichlet, FixedRays, das_dennis, rays
+from hyperfront.preferences import Dirichlet, rays
 from hyperfront.problem import Problem, analytic, supervised
 from hyperfront.problem.described import Loss, Score
 from hyperfront.problem.gaps import Gap
-from hyperfront.problem.losses import Gathered, SetLoss
 from hyperfront.problem.presentation import Decision, Presentation
 from hyperfront.solvers import (
     COSMOS,
@@ -38,12 +37,11 @@ from hyperfront.solvers import (
     PMTL,
     HVMax,
     SmoothTchebycheff,
-    Status,
     Tchebycheff,
     chain,
     lift,
 )
-from hyperfront.training import Callback, MLflow, Progress, Step, TensorBoard, WandB, backward, check, fit
+from hyperfront.training import Callback, Progress, Step, backward, check, fit
 from hyperfront.training.runs import Run, load
 
 if TYPE_CHECKING:
@@ -61,33 +59,25 @@ __all__ = [
     "Callback",
     "Decision",
     "Dirichlet",
-    "FixedRays",
     "Front",
     "Gap",
-    "Gathered",
     "HVMax",
     "HyperfrontError",
     "Loss",
-    "MLflow",
     "ParetoModel",
     "Presentation",
     "Problem",
     "Progress",
     "Run",
     "Score",
-    "SetLoss",
     "SmoothTchebycheff",
-    "Status",
     "Step",
     "Tchebycheff",
-    "TensorBoard",
-    "WandB",
     "align",
     "analytic",
     "backward",
     "chain",
     "check",
-    "das_dennis",
     "evaluate",
     "explore",
     "fit",

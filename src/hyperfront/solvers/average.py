@@ -22,8 +22,8 @@ class Average(LossTransform):
 
     Mini-batch losses are noisy, and EPO's modes and Tchebycheff's worst objective are decided by small differences of
     them. The average is of one ray's losses, so rays must come from a fixed set, as with
-    :class:`~hyperfront.FixedRays`. ``n`` counts the steps that drew the ray, and the division (as in Adam) makes the
-    average unbiased from the first. The weights are those of the losses themselves: slopes are 1.
+    :class:`~hyperfront.preferences.FixedRays`. ``n`` counts the steps that drew the ray, and the division (as in Adam)
+    makes the average unbiased from the first. The weights are those of the losses themselves: slopes are 1.
 
     >>> average = Average(((0.5, 0.5),), decay=0.5)
     >>> ray = torch.tensor([[0.5, 0.5]])
