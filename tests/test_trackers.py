@@ -25,8 +25,10 @@ def mlflow(tmp_path_factory):
     found, folder = pytest.importorskip("mlflow"), tmp_path_factory.mktemp("mlflow")
     before = found.get_tracking_uri()
     found.set_tracking_uri(f"sqlite:///{folder / 'mlflow.db'}")
-    found.set_experiment(experiment_id=found.create_experiment("tests", artifact_location=(folder / "files").as_uri()))
-    yield found
+    experiment = found.create_experiment("tests", artifact_location=(folder / "files").as_uri())
+    with pytest.MonkeyPatch.context() as patch:  # set_experiment would hold for the tests of other files, too
+        patch.setenv("MLFLOW_EXPERIMENT_ID", experiment)
+        yield found
     found.set_tracking_uri(before)
 
 
