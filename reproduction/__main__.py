@@ -1,6 +1,127 @@
-"""``python -m reproduction``: make the paper's tables and figures, list them, or show them on one page."""
+"""``python -m reproduction make``, ``list`` and ``report``."""
 
-from reproduction.command import main
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import tyro
+from tyro.extras import SubcommandApp
+
+from hyperfront.apps.cli import guarded
+from hyperfront.apps.cli.arguments import DataFolder, Device, Tf32, choose_device, set_tf32
+from hyperfront.apps.cli.output import console, show_table
+from hyperfront.errors import HyperfrontError, unknown_name
+from hyperfront.problem.registry import build
+from hyperfront.storage import files
+from reproduction.items import ITEMS
+from reproduction.report import report as report_page
+from reproduction.reproduce import reproduce
+from reproduction.store import Store
+
+RESULTS = Path(__file__).parent / "results"
+"""The folder of the results in the repository."""
+Items = Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="ITEM ...", help_behavior_hint="")]
+Folder = Annotated[Path, tyro.conf.arg(metavar="FOLDER")]
+
+
+def make(
+    items: Items = (),
+    *,
+    preset: Annotated[str, tyro.conf.arg(metavar="NAME")] = "smoke",
+    seeds: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="")] = None,
+    device: Device = "auto",
+    tf32: Tf32 = False,
+    data_dir: DataFolder = None,
+    out: Folder = RESULTS,
+    runs: Folder = Path("runs/reproduce"),
+) -> None:
+    """Make tables and figures of the paper: train what they need, and put ours beside the paper's.
+
+    The command writes data.json, table.md, figure.png and figure.svg of each item to OUT/PRESET/ITEM. Items share their
+    training runs, and finished runs are not repeated: after an interruption, the same command continues. Examples:
+        python -m reproduction make table-1 figure-3 --preset full
+        python -m reproduction make all --preset full --seeds 1
+
+    Args:
+        items: figure-1 to figure-12, table-1 to table-6, appendix-b2, deviations; or all.
+        preset: smoke (seconds, shows that the item runs; its numbers mean nothing) or full (as the paper; for a GPU).
+        seeds: Seeds 0 to N - 1 of every study, instead of as many as the preset has.
+        out: Folder for results, which are small.
+        runs: Folder for training runs, which are large and only needed to continue after an interruption.
+    """
+    if not items:
+        raise HyperfrontError("no item was named", expected="one or several", fix="python -m reproduction list")
+    if seeds is not None and seeds < 1:
+        raise HyperfrontError("no seeds", got=seeds, expected="one at least")
+    names = [*ITEMS] if "all" in items else items
+    if unknown := [name for name in names if name not in ITEMS]:
+        raise unknown_name("item of the paper", unknown[0], ITEMS)
+    choose_device(device, build("fonseca"))
+    for folder in (out, runs):  # raised now, not after the first training
+        files.refuse_unwritable(folder / preset / "data.json", again=True)
+    set_tf32(tf32)
+    torch.set_num_threads(1)
+    options = {"seeds": seeds, "device": device, "data_dir": data_dir, "runs": runs}
+    store = Store(out, preset, progress=True, notify=lambda part: console.print(f"  {part}", style="dim"), **options)
+    failed = []
+    for name in names:
+        try:
+            _, folder = reproduce(name, store)
+            text = (folder / "table.md").read_text().partition("\n## ")[0]  # without what differs from the paper
+            console.print(text, soft_wrap=True, markup=False, highlight=False)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"stopped in {name}; the same command continues") from None
+        except HyperfrontError as error:  # other items may not need the missing data
+            failed.append(name)
+            console.print(f"{name}: {error}\n", style="red", soft_wrap=True, markup=False)
+    if failed:
+        raise HyperfrontError("some items failed", got=", ".join(failed), fix="see above, then use the same command")
+
+
+def list_items(*, out: Folder = RESULTS) -> None:
+    """List the items of the paper, and which of them were made.
+
+    Args:
+        out: Folder with the results.
+    """
+    made = {name: "yes" if (out / "full" / name / "data.json").exists() else "no" for name in ITEMS}
+    rows = [(name, item.what, made[name]) for name, item in ITEMS.items()]
+    show_table(("item", "what it shows", "made"), rows, left=2)
+
+
+def report(
+    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")] = RESULTS,
+    *,
+    out: Annotated[Path, tyro.conf.arg(metavar="FILE")] = Path("report.html"),
+) -> None:
+    """Build one page from a folder of results: every table and figure of the paper, ours beside the paper's.
+
+    The page is one file that needs no script and no network. It has the items that `python -m reproduction make`
+    made with the preset full, and the command of each other item.
+
+    Args:
+        folder: Folder to which `python -m reproduction make` and `hyperfront train --result` write.
+        out: The page to write.
+    """
+    if not (folder / "full").is_dir():
+        fix = "python -m reproduction make ITEM --preset full --out FOLDER"
+        raise HyperfrontError("the folder holds no results", got=folder, fix=fix)
+    files.write_bytes(out, report_page(folder).encode())
+    console.print(f"wrote {out} ({out.stat().st_size / 2**20:.1f} MiB): it needs no server and no network")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command of ``python -m reproduction``."""
+    app = SubcommandApp()
+    for name, function in {"make": make, "list": list_items, "report": report}.items():
+        app.command(name=name, help=(function.__doc__ or "").partition("\n")[0])(function)
+    given = sys.argv[1:] if arguments is None else arguments
+    with guarded():
+        app.cli(prog="python -m reproduction", args=given or ["--help"], config=(tyro.conf.FlagCreatePairsOff,))
+
 
 if __name__ == "__main__":
     main()

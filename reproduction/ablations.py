@@ -11,7 +11,7 @@ from hyperfront.comparison.methods import EVOLUTIONARY
 from hyperfront.comparison.result import Result
 from hyperfront.comparison.table import spread
 from reproduction.drawing import NAME_OF
-from reproduction.item_result import ItemResult, Table, fronts_of, quality
+from reproduction.item_result import ItemResult, Row, Table, fronts_of, quality
 from reproduction.measurements import kept_points, population, same_rays
 from reproduction.store import Store
 from reproduction.studies import MNIST, PHN, SEPARATE
@@ -53,7 +53,6 @@ ABLATIONS = (
     Ablation("tuning", MNIST[0], {"1e-4": IMAGES, "1e-3": f"{MNIST[0]}-rate-phn"}, PHN),
     Ablation("tuning", "sarcos", {"1e-3": "sarcos-untuned", "by validation": "sarcos-paper-phn"}, PHN),
 )
-Row = tuple[str, ...]
 COLUMNS = ("deviation", "problem", "choice", "rays", "seeds", "HV", "uniformity")
 NOTE = (
     "The choices of penalties, splits, sarcos-leak, nyuv2 and nyuv2-split use other losses or data: there a larger "

@@ -12,6 +12,8 @@ from matplotlib.figure import Figure
 from hyperfront.comparison.result import Result
 from hyperfront.comparison.table import spread
 
+Row = tuple[str, ...]
+
 
 @dataclass(frozen=True)
 class Table:
@@ -19,7 +21,7 @@ class Table:
 
     title: str
     columns: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
+    rows: Sequence[Row]
 
 
 @dataclass(frozen=True)

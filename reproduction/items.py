@@ -9,20 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from hyperfront.zoo.multi_mnist import RESNET
 from reproduction.ablations import effects
 from reproduction.attribution import attribution
-from reproduction.comparisons import at_same_rays, compared
 from reproduction.item_result import ItemResult
-from reproduction.paper import TABLES
 from reproduction.pictures import losses_and_evolution, trade_offs
 from reproduction.runtime import Race, races
 from reproduction.scaling import against_parameters, against_settings
 from reproduction.static_items import architecture, illustration, split_sizes
 from reproduction.store import Store
 from reproduction.studies import ALPHAS, MNIST, PEOPLE, RATES, WIDTHS
-from reproduction.tables import Comparison
+from reproduction.tables import Comparison, at_same_rays, compared
 from reproduction.toys import known_fronts
 from reproduction.unseen import unseen_rays
 
@@ -47,14 +46,13 @@ class Item:
         return found
 
 
-TITLES = {
-    "multi-fashion-mnist": "Multi-(Fashion+MNIST)",
-    "multi-fashion": "Multi-Fashion",
-    "multi-mnist": "Multi-MNIST",
-    "adult": "Adult",
-    "default": "Default",
-    "bank": "Bank",
-}
+def item(what: str, build: Callable[..., ItemResult], **arguments: Any) -> Item:
+    """An item that ``build`` makes of the store and the ``arguments``."""
+    return Item(what, partial(build, **arguments))
+
+
+TITLES = dict(zip(MNIST, ("Multi-(Fashion+MNIST)", "Multi-Fashion", "Multi-MNIST")))
+TITLES |= {name: name.capitalize() for name in PEOPLE}
 RATES_OF = {name: tuple(f"{name}-rate{whose}" for whose in ("", "-others", "-phn")) for name in MNIST}
 RATES_OF |= {name: tuple(f"{name}-rate-{rate:g}" for rate in RATES["lr"]) for name in PEOPLE}
 IMAGES = tuple(Comparison(TITLES[name], name, f"{name}-phn", f"{name}-5", RATES_OF[name]) for name in MNIST)
@@ -72,14 +70,9 @@ MOTION = tuple(
     )
 )
 SAME = (*IMAGES, *FAIRNESS, SCENES[0], MOTION[0])
-TOY_1 = (
-    ("fonseca-phn", "phn-epo"),
-    ("fonseca-5", "epo"),
-    ("fonseca-5", "pmtl"),
-    ("fonseca-evolution", "nsga3"),
-    ("fonseca-5", "ls"),
-)
-TOY_7 = (("fonseca-evolution", "moead"), ("fonseca-5", "mgda"))
+FIVE = "fonseca-5"
+TOY_1 = ((("fonseca-phn", "phn-epo"), (FIVE, "epo"), (FIVE, "pmtl"), ("fonseca-evolution", "nsga3"), (FIVE, "ls")),)
+TOY_7 = ((("fonseca-evolution", "moead"), (FIVE, "mgda")),)
 TOY_8 = tuple(
     ((f"{name}-phn", "phn-epo"), (f"{name}-5", "epo"), (f"{name}-5", "ls"))
     for name in ("problem2", "zdt2", "zdt2-sigmoid")
@@ -100,63 +93,50 @@ SETTINGS: dict[str, dict[float, str]] = {
     "hidden dimension": {width: BASE if width == 100 else f"width-{width}" for width in WIDTHS},
 }
 ITEMS: dict[str, Item] = {
-    "figure-1": Item(
-        "Fonseca's problem: PHN, EPO, PMTL, NSGA-III and LS, each on its rays", partial(known_fronts, rows=(TOY_1,))
-    ),
-    "figure-2": Item("the architecture, drawn from model.summary()", architecture),
-    "figure-3": Item(
+    "figure-1": item("Fonseca's problem: PHN, EPO, PMTL, NSGA-III and LS, each on its rays", known_fronts, rows=TOY_1),
+    "figure-2": item("the architecture, drawn from model.summary()", architecture),
+    "figure-3": item(
         "test losses of all methods on three Multi-MNIST sets, and the validation front of PHN-EPO over epochs",
-        partial(losses_and_evolution, comparisons=IMAGES),
+        losses_and_evolution,
+        comparisons=IMAGES,
     ),
-    "figure-4": Item(
+    "figure-4": item(
         "accuracy against fairness: the losses of every point of PHN-EPO on three data sets",
-        partial(trade_offs, studies=tuple(f"{name}-phn" for name in PEOPLE)),
+        trade_offs,
+        studies=[each.phn for each in FAIRNESS],
     ),
-    "figure-5": Item(
-        "hypervolume against run time: random subsets of pools of 25, 30 and 40 models",
-        partial(races, panels_of=RACES_5),
+    "figure-5": item(
+        "hypervolume against run time: random subsets of pools of 25, 30 and 40 models", races, panels_of=RACES_5
     ),
-    "figure-6": Item(
+    "figure-6": item(
         "hypervolume against parameters to train: ResNet18 from chunked hypernetworks",
-        partial(against_parameters, problems=SIZES),
+        against_parameters,
+        problems=SIZES,
     ),
-    "figure-7": Item("Fonseca's problem: MOEA/D and MGDA", partial(known_fronts, rows=(TOY_7,))),
-    "figure-8": Item(
-        "Problem 2 and ZDT2, this also in the box of a sigmoid: PHN, EPO and LS", partial(known_fronts, rows=TOY_8)
+    "figure-7": item("Fonseca's problem: MOEA/D and MGDA", known_fronts, rows=TOY_7),
+    "figure-8": item(
+        "Problem 2 and ZDT2, this also in the box of a sigmoid: PHN, EPO and LS", known_fronts, rows=TOY_8
     ),
-    "figure-9": Item(
-        "which pixels speak for which class, by ray (Multi-MNIST)", partial(attribution, study="multi-mnist-phn")
-    ),
-    "figure-10": Item(
-        "hypervolume by Dirichlet's alpha and by hidden dimension", partial(against_settings, settings=SETTINGS)
-    ),
-    "figure-11": Item(
+    "figure-9": item("which pixels speak for which class, by ray (Multi-MNIST)", attribution, study="multi-mnist-phn"),
+    "figure-10": item("hypervolume by Dirichlet's alpha and by hidden dimension", against_settings, settings=SETTINGS),
+    "figure-11": item(
         "hypervolume against run time, continued: two Multi-MNIST sets, and NYUv2 without EPO",
-        partial(races, panels_of=RACES_11),
+        races,
+        panels_of=RACES_11,
     ),
-    "figure-12": Item("what the hypervolume measures", illustration),
-    "table-1": Item(
-        "three Multi-MNIST sets: all methods, five rays for baselines",
-        partial(compared, comparisons=IMAGES, paper=TABLES[1]),
+    "figure-12": item("what the hypervolume measures", illustration),
+    "table-1": item("three Multi-MNIST sets: all methods, five rays for baselines", compared, comparisons=IMAGES),
+    "table-2": item("three fairness sets: all methods, ten rays for baselines", compared, comparisons=FAIRNESS),
+    "table-3": item("NYUv2: all methods, five rays for baselines", compared, comparisons=SCENES),
+    "table-4": item(
+        "SARCOS: all methods, twenty rays for baselines, two splits, two presets", compared, comparisons=MOTION
     ),
-    "table-2": Item(
-        "three fairness sets: all methods, ten rays for baselines",
-        partial(compared, comparisons=FAIRNESS, paper=TABLES[2]),
-    ),
-    "table-3": Item(
-        "NYUv2: all methods, five rays for baselines", partial(compared, comparisons=SCENES, paper=TABLES[3])
-    ),
-    "table-4": Item(
-        "SARCOS: all methods, twenty rays for baselines, two splits, two presets",
-        partial(compared, comparisons=MOTION, paper=TABLES[4]),
-    ),
-    "table-5": Item("rows of the fairness data", split_sizes),
-    "table-6": Item(
-        "hypernetworks at the rays of the baselines, all data sets", partial(at_same_rays, comparisons=SAME)
-    ),
-    "appendix-b2": Item(
+    "table-5": item("rows of the fairness data", split_sizes),
+    "table-6": item("hypernetworks at the rays of the baselines, all data sets", at_same_rays, comparisons=SAME),
+    "appendix-b2": item(
         "rays that were never trained on, from the shifted grid (SARCOS)",
-        partial(unseen_rays, studies={each.title: each.phn for each in (MOTION[0], MOTION[2])}),
+        unseen_rays,
+        studies={each.title: each.phn for each in (MOTION[0], MOTION[2])},
     ),
-    "deviations": Item("what departing from the paper does to the numbers (not in the paper)", effects),
+    "deviations": item("what departing from the paper does to the numbers (not in the paper)", effects),
 }

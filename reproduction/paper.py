@@ -30,25 +30,19 @@ class Deviation(NamedTuple):
         return f"The paper: {self.paper}. Here: {self.here}." + (f" Why: {self.why}." if self.why else "")
 
 
-Numbers = Mapping[str, Mapping[str, Number]]
-"""By problem and method."""
-
-
 def _read(name: str) -> dict[str, Any]:
     return tomllib.loads(Path(__file__).with_name(name).read_text())
 
 
 _PAPER = _read("paper.toml")
-TABLES: Mapping[int, Numbers] = {
-    number: {
-        problem: {method: Number(*pair) for method, pair in pairs.items()}
-        for problem, pairs in _PAPER[f"table-{number}"].items()
-    }
-    for number in (1, 2, 3, 4, 6)
-}
+NUMBERS, SAME_RAYS = (
+    {problem: {m: Number(*pair) for m, pair in pairs.items()} for n in tables for problem, pairs in _PAPER[n].items()}
+    for tables in (["table-1", "table-2", "table-3", "table-4"], ["table-6"])
+)
+"""By problem and method: hypernetworks at rays of their own, and at those of the baselines."""
+UNSEEN = {rays: Number(*pair) for rays, pair in _PAPER["appendix-b2"].items()}
 ROWS: Mapping[str, Mapping[str, int]] = _PAPER["table-5"]
 """Rows by problem and split."""
-UNSEEN = {rays: Number(*pair) for rays, pair in _PAPER["appendix-b2"].items()}
 MINUTES: Mapping[str, Mapping[str, float]] = _PAPER["minutes"]
 """Run times by problem and method."""
 DEVIATIONS = {name: Deviation(**texts) for name, texts in _read("deviations.toml").items()}

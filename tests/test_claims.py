@@ -12,7 +12,7 @@ import torch
 import hyperfront as hf
 from hyperfront.comparison import Result
 from hyperfront.zoo.toys import fonseca, zdt2
-from reproduction import comparisons, measurements, runtime, scaling, toys, unseen
+from reproduction import measurements, runtime, scaling, tables, toys, unseen
 from reproduction.item_result import above
 from reproduction.paper import Number
 from reproduction.tables import Comparison, Measured, better_rates
@@ -62,18 +62,18 @@ def test_hypernetworks_are_compared_with_the_best_baseline_at_its_rays():
     others = [measured("ls", 0.6, 0.6, apart=5.0), measured("epo", 0.7, 0.7, apart=2.0)]
     for volume, verdict in ((0.71, "yes"), (0.69, "no")):
         hypernetwork = measured("phn-ls", volume, volume, training=3.0)
-        first, second = comparisons.claims(PAIR, [*others, hypernetwork])
+        first, second = tables.claims(PAIR, [*others, hypernetwork])
         assert first.verdict == verdict and "EPO" in first.numbers and f"{volume:.3f}" in first.numbers
         assert second.verdict == "yes" and "3.0 s against 5.0 s" in second.numbers
-    _, slow = comparisons.claims(PAIR, [*others, measured("phn-epo", 0.7, 0.8, training=3.0)])
+    _, slow = tables.claims(PAIR, [*others, measured("phn-epo", 0.7, 0.8, training=3.0)])
     assert slow.verdict == "no" and "3.0 s against 2.0 s" in slow.numbers
-    assert not [*comparisons.claims(PAIR, [measured("phn-ls", 0.7)])]
+    assert not [*tables.claims(PAIR, [measured("phn-ls", 0.7)])]
 
 
 def test_a_baseline_with_a_better_learning_rate_is_a_baseline():
     ls, tuned = measured("ls", 0.6, apart=5.0), replace(measured("ls", 0.8), rate="better of two rates")
     tuned.results[0].settings["lr"] = 0.5
-    first, second = comparisons.claims(PAIR, [ls, measured("phn-ls", 0.7, training=3.0), tuned])
+    first, second = tables.claims(PAIR, [ls, measured("phn-ls", 0.7, training=3.0), tuned])
     assert first.verdict == "no" and "0.800 of LS, better of two rates (0.5); one seed" in first.numbers
     assert second.verdict == "yes" and "3.0 s against 5.0 s" in second.numbers
 
@@ -96,29 +96,30 @@ def store_of(known: dict[str, list[Result]], seeds: int = 1) -> SimpleNamespace:
 def test_a_hypernetwork_that_ignores_its_ray_has_one_point_and_the_table_says_so():
     same = result("phn-epo", 0.7, family="phn", losses=[[0.5, 0.5]] * 5)
     known = {"adult-10": [result("ls"), result("epo")], "adult-phn": [same, result("phn-epo", seed=1, family="phn")]}
-    found = comparisons.compared(store_of(known), [PAIR], {"adult": {}})
+    found = tables.compared(store_of(known), [PAIR])
     points = {row[0]: row[3] for row in found.tables[0].rows}
     assert points["LS"] == "5" and points["PHN-EPO"] == "1"
 
 
-def test_the_papers_numbers_stand_beside_data_like_its_own_only():
+def test_the_papers_numbers_stand_beside_data_like_its_own_only(monkeypatch):
     paper = {"adult": {"ls": Number(0.25, 0.125), "phn-epo": Number(0.375, 0.125)}}
+    monkeypatch.setattr(tables, "NUMBERS", paper)
     known = {"adult-10": [result("ls"), result("epo")], "adult-phn": [result("phn-epo", family="phn")]}
     for side, shown in ((PAIR, True), (replace(PAIR, as_paper=False), False)):
-        cells = [cell for row in comparisons.compared(store_of(known), [side], paper).tables[0].rows for cell in row]
+        cells = [cell for row in tables.compared(store_of(known), [side]).tables[0].rows for cell in row]
         assert ("0.250" in cells) == ("0.125" in cells) == ("0.375" in cells) == shown
 
 
 def test_points_without_rays_are_compared_with_all_points_of_a_hypernetwork():
     ls, cpmtl, phn = measured("ls", 0.6), measured("cpmtl", 0.9), measured("phn-ls", 0.7)  # which has 1.7 at all rays
-    first, second, *_ = comparisons.claims(PAIR, [ls, cpmtl, phn])
+    first, second, *_ = tables.claims(PAIR, [ls, cpmtl, phn])
     assert first.verdict == second.verdict == "yes" and first.kind != second.kind
     assert first.numbers.startswith("0.700 against 0.600 of LS") and second.numbers.startswith("1.700 against 0.900 of")
 
 
 def test_a_baseline_with_more_points_than_rays_says_so():
     many = replace(measured("cpmtl", 0.9), results=[result("cpmtl", 0.9, family="cpmtl", rays=[])])
-    _, claim, *_ = comparisons.claims(PAIR, [measured("ls", 0.5), many, measured("phn-ls", 0.8)])
+    _, claim, *_ = tables.claims(PAIR, [measured("ls", 0.5), many, measured("phn-ls", 0.8)])
     assert claim.verdict == "yes" and "CPMTL (5 points)" in claim.numbers
 
 
@@ -128,7 +129,7 @@ def test_the_learning_rate_of_ls_is_chosen_on_validation_data(val, lr):
     slow, fast = result("ls", 0.5, val=0.6, settings={"lr": 0.5}), result("ls", 0.8, val=val, settings={"lr": 0.01})
     store = store_of({"rate": [fast]})
     methods, side = {"ls": Measured("ls", [slow], [], {})}, replace(PAIR, rates=("rate",))
-    (chosen,) = better_rates(store, side, methods)
+    (chosen,) = better_rates(store, side, methods).values()
     assert chosen.results[0].settings["lr"] == lr and chosen.name == f"LS, better of two rates ({lr})"
     assert not better_rates(store, PAIR, methods) and not better_rates(store, side, {})
 
@@ -138,14 +139,14 @@ def test_of_three_learning_rates_the_best_on_validation_data_counts(best):
     each = {lr: result("ls", 0.9 - lr, val=float(lr == best), settings={"lr": lr}) for lr in (0.5, 0.05, 0.01)}
     store = store_of({"a": [each[0.5]], "b": [each[0.05]], "c": [each[0.01]]})
     methods, side = {"ls": Measured("ls", [each[0.05]], [], {})}, replace(PAIR, rates=("a", "b", "c"))
-    (chosen,) = better_rates(store, side, methods)
+    (chosen,) = better_rates(store, side, methods).values()
     assert chosen.name == f"LS, best of 3 rates ({best})" and chosen.results == [each[best]]
 
 
 def test_on_sarcos_each_baseline_has_a_verdict_of_its_own():
     others = [measured("ls", 0.8, 0.8), measured("epo", 0.6, 0.6), replace(measured("epo", 0.65, 0.65), rate="another")]
     others[-1].results[0].settings["lr"] = 0.5
-    found = [*comparisons.claims(replace(PAIR, each_apart=True), [*others, measured("phn-epo", 0.7, 0.7)])]
+    found = [*tables.claims(replace(PAIR, each_apart=True), [*others, measured("phn-epo", 0.7, 0.7)])]
     about = {claim.text.split("above ")[1]: claim for claim in found}
     assert [claim.verdict for claim in found] == ["no", "no", "yes"]
     assert "0.650" in about["EPO with one model per ray, on the same rays"].numbers
@@ -154,7 +155,7 @@ def test_on_sarcos_each_baseline_has_a_verdict_of_its_own():
 def test_where_validation_does_not_say_which_rate_is_better_there_is_a_row_for_the_other():
     slow, fast = (result("ls", 0.5, val=0.0, settings={"lr": lr}) for lr in (0.5, 0.01))
     methods, side = {"ls": Measured("ls", [slow], [], {})}, replace(PAIR, rates=("rate",))
-    (other,) = better_rates(store_of({"rate": [fast]}), side, methods)
+    (other,) = better_rates(store_of({"rate": [fast]}), side, methods).values()
     assert other.name == "LS, another rate (0.01)"
 
 
@@ -168,7 +169,7 @@ def test_the_learning_rate_of_a_hypernetwork_is_chosen_too(val, ours):
     slow, fast = (replace(each, reference=(1.0, 1.0), convention="inverse") for each in (slow, fast))
     known = {"adult-10": [result("ls", 0.1), result("epo", 0.1)], "adult-phn": [slow], "rate-phn": [fast]}
     side = replace(PAIR, rates=("rate-phn",))
-    found = comparisons.compared(store_of(known), [side], {"adult": {}})
+    found = tables.compared(store_of(known), [side])
     (claim,) = (each for each in found.claims if "above every baseline" in each.text)
     assert claim.numbers.startswith(ours) and claim.verdict == "yes"
     (table,) = found.tables
@@ -301,7 +302,7 @@ def test_times_are_those_of_the_study_that_trains_the_method():
 
 def test_each_row_of_table_6_is_of_its_own_method():
     known = {"adult-phn": [result("phn-epo", 0.6, family="phn"), result("phn-ls", 0.9, family="phn")]}
-    (table,) = comparisons.at_same_rays(store_of(known), [replace(PAIR, baselines=None)]).tables
+    (table,) = tables.at_same_rays(store_of(known), [replace(PAIR, baselines=None)]).tables
     assert [(row[1], row[-1]) for row in table.rows] == [("PHN-EPO", "0.600"), ("PHN-LS", "0.900")]
 
 
