@@ -306,6 +306,13 @@ def test_baselines_are_read_from_fronts_folders_and_results_and_must_fit(own, fo
         assert found.name == "run"
     with pytest.raises(hf.HyperfrontError, match="other objectives"):
         read(fonseca, names, "val")
+    (tmp_path / "theirs.csv").write_text("method,left,sharpness\ngrid,.5,-.2\ngrid,.4,\n")
+    points = read(tmp_path / "theirs.csv", names, "val", scores=["sharpness"]).front
+    assert points.losses[:, 0].tolist() == [0.5, 0.4] and points.losses[:, 1].isnan().all()
+    assert points.scores["sharpness"].isnan().tolist() == [False, True]
+    (tmp_path / "none.csv").write_text("method,left\ngrid,.5\n")
+    with pytest.raises(hf.HyperfrontError, match="no points"):
+        read(tmp_path / "none.csv", names, "val")
     result = json.loads((folder / "front.json").read_text())
     measured = {"losses": result["losses"], "scores": result["scores"]}
     result = {

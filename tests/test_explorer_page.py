@@ -257,6 +257,41 @@ def test_rays_in_space_are_where_the_model_was_asked_to_go(chromium, exploration
         assert drawn == pytest.approx([0, 0], abs=0.01)
 
 
+def test_a_manager_reads_labels_directions_and_words_for_the_ray(chromium, tmp_path):
+    """The most accurate model with a gap of at most .1: the limit has the direction of its score."""
+    exploration = hf.explore(explored.lent(tmp_path / "run"), explored.loans(), title="Loans")
+    exploration.session.refine()
+    with opened(chromium, exploration.url) as page:
+        assert page.locator("h1").inner_text() == "Loans"
+        assert page.locator("#notes p").count() == 2
+        assert page.locator(".readout tbody th").all_inner_texts() == ["log loss", "gap in probability"]
+        words = page.evaluate("[[1, 0], [0.8, 0.2], [0.5, 0.5], [0.1, 0.9]].map(rayWords)")
+        assert words[0] == "only log loss"
+        assert [text.split(" ")[0] for text in words[1:]] == ["mostly", "both", "mostly"]
+        for label, sign in (("accuracy", ">="), ("gap in false positive rates", "<=")):
+            page.select_option(".limit-row select >> nth=0", label=label)
+            assert page.locator(".limit-row select >> nth=1").input_value() == sign
+        page.fill(".limit-row input", "0.1")
+        page.select_option("#goal", label="accuracy")
+        page.get_by_role("button", name="Take me there").click()
+        page.wait_for_function("() => /measured/.test(document.getElementById('limits-answer').textContent)")
+        asked = Choice(maximize="accuracy", subject_to={"fpr_gap": 0.1})
+        expected = exploration.session.select(asked).scores["accuracy"][0]
+        accuracy, gap = page.evaluate("state.values.slice(2)")
+        assert gap <= 0.1 and accuracy == pytest.approx(float(expected), abs=0.02)
+        before = page.locator(".groups").inner_text()
+        page.focus("#threshold")
+        page.keyboard.press("Home")  # nearly everybody gets a loan
+        assert page.locator(".groups").inner_text() != before
+        assert all(
+            "lend" in text
+            for text in page.locator(".item .says b, .item .right-answer, .item .wrong-answer").all_inner_texts()
+        )
+        page.locator("#views button", has_text="Any two").click()
+        assert page.locator("#plot .point").count() == len(exploration.session.front)
+    exploration.close()
+
+
 # ---- pins, links, files ----------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import math
 import re
@@ -270,7 +272,7 @@ def test_evolution_in_the_plane() -> None:
     panels = {axes.get_ylabel(): axes for axes in figure.axes}
     assert panels["hypervolume"].lines[0].get_ydata().tolist() == [r["hypervolume"] for r in history]
     best = panels["hypervolume"].lines[1].get_ydata()[0]
-    assert best == pytest.approx(indicators.hypervolume(zdt3(200), (20, 20)))
+    assert 398 < best < indicators.hypervolume(zdt3(200), (20, 20))  # of ten points, as many as the front has
 
 
 @pytest.mark.parametrize("m", [2, 3, 5])
@@ -308,15 +310,15 @@ def test_page_is_self_contained_and_holds_the_data(tmp_path: Any) -> None:
     front = replace(front, objectives=("</script><b>", "right"), provenance={"problem": "<i>&", "seed": 0})
     path = plots.save(interactive.front(front), tmp_path / "new" / "front.html")
     page = path.read_text(encoding="utf-8")
-    library = plotly.offline.get_plotlyjs()
-    assert library in page and 'src="http' not in page
+    library = re.search(r'id="library">([^<]+)<', page)[1]
+    assert gzip.decompress(base64.b64decode(library)).decode() == plotly.offline.get_plotlyjs()
+    assert path.stat().st_size < 2.2e6 and 'src="http' not in page
     own = page.replace(library, "")
     assert not re.search(r"https?:|//cdn|<script[^>]+src|<link|@import", own)
-    assert '"showSendToCloud": false' in own  # nothing is sent to plotly either
     assert "<title>Pareto front of &lt;i&gt;&amp;</title>" in own and own.count("</script>") == own.count("<script")
-    call = own[own.index("Plotly.newPlot(") :]
-    traces = json.JSONDecoder().raw_decode(call, call.index("["))[0]
-    np.testing.assert_allclose(traces[-1]["x"], front.losses[:, 0])
+    drawn = json.loads(re.search(r'id="figure">([^<]+)<', page)[1])
+    assert drawn["config"]["showSendToCloud"] is False  # nothing is sent to plotly either
+    np.testing.assert_allclose(drawn["data"][-1]["x"], front.losses[:, 0])
     assert page == plots.save(interactive.front(front), tmp_path / "again.html").read_text(encoding="utf-8")
 
 

@@ -233,11 +233,18 @@ def evenly_spaced(records: Sequence[Mapping[str, Any]], most: int) -> list[Mappi
 
 
 def history(records: Sequence[Mapping[str, Any]], truth: Any, reference: Any) -> list[Curve]:
-    """Hypervolume and uniformity over the records; a value that a record lacks is NaN."""
-    best = indicators.hypervolume(truth, reference) if truth is not None and reference is not None else float("nan")
+    """Hypervolume and uniformity over the records; a value that a record lacks is NaN.
+
+    The best hypervolume of two objectives is that of as many points of the true front as the front has: more points
+    dominate more. Beyond two, points of a surface cannot be thinned as evenly, so none is given.
+    """
+    best, count = float("nan"), 0
+    if truth is not None and reference is not None and truth.shape[1] == 2:
+        count = min(len(truth), max(len(record["losses"]) for record in records))
+        best = indicators.hypervolume(truth[torch.linspace(0, len(truth) - 1, count).round().long()], reference)
     known = {key: np.array([r.get(key) for r in records], float) for key in ("hypervolume", "uniformity")}
     return [
-        Curve("hypervolume", known["hypervolume"], best, f"true front, {0 if truth is None else len(truth)} points"),
+        Curve("hypervolume", known["hypervolume"], best, f"true front at {count} points"),
         Curve("uniformity", known["uniformity"], 1.0, "all rays exact"),
     ]
 

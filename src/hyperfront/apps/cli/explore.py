@@ -39,7 +39,7 @@ def explore(
         hyperfront explore runs/mm --static front.html
 
     Args:
-        baselines: Fronts to compare with: files of `hyperfront train --result`, fronts as JSON, or run folders.
+        baselines: Fronts to compare with: result files, fronts as JSON, run folders, or points as CSV.
         static: Write one HTML file that can be mailed, with front and predictions sampled, and stop.
         open: Open the page in the browser.
         port: Port to listen at, or the next free one.

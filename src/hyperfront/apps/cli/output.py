@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import torch
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -19,6 +20,10 @@ from hyperfront.storage import files
 from hyperfront.training.runs import RunFolder
 
 console = Console(highlight=False)
+ROWS = 25
+"""The most rows of a printed front."""
+EPOCHS = 4
+"""The fewest validated epochs of which a picture says something."""
 
 
 def show_table(
@@ -74,7 +79,10 @@ def counted(number: int, word: str) -> str:
 
 
 def show_front(front: Front, problem: Problem) -> None:
-    """Print a row for each ray (ray, losses, scores, distance to the true front and to the ray), then the summary."""
+    """Print a row for each ray (ray, losses, scores, distance to the true front and to the ray), then the summary.
+
+    Of more than :data:`ROWS` rays, that many are printed, evenly spaced.
+    """
     by_direction = front.convention == "direction"
     measure = indicators.cross_angle if by_direction else indicators.uniformity
     kept = measure(front.losses, front.rays).tolist()
@@ -83,13 +91,16 @@ def show_front(front: Front, problem: Problem) -> None:
     columns += ["distance"] if distance is not None else []
     columns += ["angle" if by_direction else "uniformity"]
     rows = []
-    for row in range(len(front)):
+    shown = torch.linspace(0, len(front) - 1, min(ROWS, len(front))).round().long().tolist()
+    for row in shown:
         cells = [f"{value:.4f}" for value in front.rays[row].tolist()]
         cells += [f"{value:.5f}" for value in front.losses[row].tolist()]
         cells += [f"{values[row].item():.4f}" for values in front.scores.values()]
         cells += [f"{distance[row]:.1e}"] if distance is not None else []
         rows.append([*cells, f"{kept[row]:.{3 if by_direction else 6}f}"])
     show_table(columns, rows, dim=problem.m, keys=range(problem.m))
+    if len(shown) < len(front):
+        console.print(f"{len(shown)} of {len(front)} rays; `hyperfront evaluate RUN --save front.csv` writes all")
     console.print()
     for name, value in summary(front, problem).items():
         console.print(f"{name:<28}{value}", soft_wrap=True)
@@ -133,7 +144,7 @@ def draw(front: Front, folder: RunFolder) -> list[Path]:
     for file in files:
         front.plot(file)
     records = [{"epoch": r["epoch"], **r["validation"]} for r in folder.records() if r.get("validation")]
-    if len(records) > 1:
+    if len(records) >= EPOCHS:
         for suffix, backend in (("png", static), ("html", interactive)):
             figure = backend.evolution(
                 records, objectives=front.objectives, truth=front.truth, reference=front.reference

@@ -1,7 +1,10 @@
-"""Baselines: other fronts to compare with, read from result files, stored fronts or run folders."""
+"""Baselines: other fronts to compare with, read from result files, stored fronts, run folders, or points in a CSV."""
 
 from __future__ import annotations
 
+import csv
+import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,9 +28,17 @@ class Baseline:
     """The problem of the front, if it is known."""
 
 
-def read(path: str | Path, objectives: tuple[str, ...], split: str, problem: str | None = None) -> Baseline:
-    """Read the front of a file or run folder. Its objectives, and its problem if stated, must be those given."""
+def read(
+    path: str | Path, objectives: tuple[str, ...], split: str, problem: str | None = None, scores: Sequence[str] = ()
+) -> Baseline:
+    """Read the front of a file or run folder. Its objectives, and its problem if stated, must be those given.
+
+    A CSV has points without rays, for example of models that others trained: its columns are some of the objectives and
+    ``scores``, by name, and every other column is left out.
+    """
     path = Path(path)
+    if path.suffix.lower() == ".csv":
+        return Baseline(path.stem, _of_csv(path, objectives, scores), None)
     file = RunFolder(path).front if path.is_dir() else path
     document = files.read_json(file)
     is_result = isinstance(document, dict) and document.get("format") == RESULT
@@ -55,3 +66,34 @@ def _of_result(result: Result, split: str) -> Baseline:
 def _of_front(front: Front, path: Path) -> Baseline:
     name = path.parent.name if path.name == "front.json" else path.stem
     return Baseline(name, front, front.provenance.get("problem"))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise HyperfrontError("the file of points cannot be read", got=f"{path}: {error}") from None
+
+
+def _of_csv(path: Path, objectives: tuple[str, ...], scores: Sequence[str]) -> Front:
+    """Points ``[R]`` with NaN for every loss and score that the file lacks, and for rays."""
+    rows = [*csv.DictReader(io.StringIO(_text(path)))]
+    known = [name for name in (*objectives, *scores) if rows and name in rows[0]]
+    if len(known) < 2:
+        raise HyperfrontError(
+            "the file has no points to draw",
+            got=f"{path}: columns {', '.join(rows[0]) if rows else 'without rows'}",
+            expected="two columns at least of " + ", ".join([*objectives, *scores]),
+        )
+    try:
+        columns = {name: [float(row[name] or "nan") for row in rows] for name in known}
+    except (TypeError, ValueError) as error:
+        raise HyperfrontError("a point in the file is not a number", got=f"{path}: {error}") from None
+    missing = torch.full((len(rows),), torch.nan, dtype=torch.float64)
+    table = {name: torch.tensor(values, dtype=torch.float64) for name, values in columns.items()}
+    return Front(
+        objectives=objectives,
+        rays=missing[:, None].expand(-1, len(objectives)),
+        losses=torch.stack([table.get(name, missing) for name in objectives], dim=1),
+        scores={name: table.get(name, missing) for name in scores},
+    )

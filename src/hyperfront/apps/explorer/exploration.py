@@ -34,8 +34,8 @@ def explore(
     """Explore the front of a run. In a notebook, the cell shows the page.
 
     ``run`` is a run folder, a checkpoint file, or the run that :func:`hyperfront.fit` returned. Runs of built-in
-    problems need neither ``problem`` nor ``target``. ``baselines`` are result files, fronts or run folders to compare
-    with. ``title`` and ``notes``, an introduction for readers, replace those of the problem's presentation.
+    problems need neither ``problem`` nor ``target``. ``baselines`` are result files, fronts, run folders, or CSV files
+    of points to compare with. ``title`` and ``notes``, an introduction for readers, replace those of the presentation.
     """
     if not isinstance(run, Run | str | Path):
         raise HyperfrontError(
@@ -51,17 +51,14 @@ def explore(
         raise HyperfrontError("this run was trained on your own problem", fix="explore(run, problem)")
     if problem is None:
         problem = recorded_problem(model.record, most=model.target.n, data_dir=data_dir)
-    session = Session(model, problem, folder=folder)
+    session, known = Session(model, problem, folder=folder), (problem.identity or {}).get("problem")
     return Exploration(
         session,
         name=place.name if place else str(model.record.get("problem", "front")),
         title=problem.presentation.title if title is None else title,
         notes=problem.presentation.notes if notes is None else notes,
         python=_loading(place, target),
-        baselines=[
-            read(file, problem.objectives, session.split.name, (problem.identity or {}).get("problem"))
-            for file in baselines
-        ],
+        baselines=[read(file, problem.objectives, session.split.name, known, [*problem.scores]) for file in baselines],
     )
 
 

@@ -14,8 +14,8 @@ from typing import Any
 from hyperfront.apps.shared.pages import policy
 
 SCRIPTS = """
-    words simplex surface search backend state drawing plane space ternary parallel frontview handle readout limits
-    painting tables kinds samples pins evolution sharing app
+    words simplex surface search backend state drawing axes plane space ternary parallel scatter frontview handle
+    readout limits painting tables kinds samples pins evolution sharing app
 """.split()  # noqa: SIM905 (easier to read)
 """The scripts in order: each file uses names of earlier files."""
 

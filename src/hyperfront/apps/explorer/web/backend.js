@@ -16,9 +16,9 @@ const live = {
   exact: true,
   predict: (ray) => ask(`api/predict?ray=${ray.join(",")}`),
   measure: async (ray) => point(await ask(`api/measure?ray=${ray.join(",")}`)),
-  select: async (minimize, limits) => {
+  select: async (goal, limits) => {
     const named = Object.fromEntries(limits.map(({ column, sign, bound }) => [COLUMNS[column], [sign, bound]]));
-    const body = JSON.stringify({ minimize: COLUMNS[minimize], subject_to: named });
+    const body = JSON.stringify({ [wantsMore(goal) ? "maximize" : "minimize"]: COLUMNS[goal], subject_to: named });
     return point(await ask("api/select", { method: "POST", headers: { "Content-Type": "application/json" }, body }));
   },
   front: () => ask("api/front"),

@@ -62,6 +62,8 @@ const pinName = (index) => String.fromCharCode(65 + (index % 26));
 
 const baselines = DATA.baselines.map((found) => ({ name: found.name, ...tableOf(found) }));
 const showing = (what) => !state.hidden.has(what);
+/** Whether a point has all losses; points of others may lack some. */
+const complete = (row) => row.slice(0, M).every(Number.isFinite);
 const shownBaselines = () => baselines.map((found, k) => ({ ...found, k })).filter(({ k }) => showing(`baseline${k}`));
 
 /** Ends of the axes of the losses: all that is drawn, and the origin where it does not dwarf it. */

@@ -1,6 +1,6 @@
 // The plot: which kind, what is shown on it, and pointing at it.
 
-const VIEWS = M === 2 ? { plane, parallel } : M === 3 ? { space, ternary, parallel } : { parallel };
+const VIEWS = { ...(M === 2 ? { plane } : M === 3 ? { space, ternary } : {}), parallel, scatter };
 
 const frontView = {
   start() {
@@ -25,32 +25,45 @@ const frontView = {
         el("button", { type: "button", "data-view": name, onclick: () => this.use(name) }, view.label),
       );
     }
-    if (VIEWS.ternary) {
-      const choose = el(
-        "select",
-        {
-          id: "tint",
-          "aria-label": "Colour of the triangle",
-          onchange: (event) => {
-            ternary.column = Number(event.target.value);
-            this.draw();
-          },
-        },
-        COLUMNS.map((name, c) => el("option", { value: String(c) }, name)),
-      );
-      byId("views").before(el("label", { id: "tint-label", class: "small muted" }, "coloured by ", choose));
-    }
+    if (VIEWS.ternary) this.chooser("ternary", "coloured by ", [["Colour of the triangle", ternary, "column"]]);
+    if (COLUMNS.length > 1)
+      this.chooser("scatter", "", [
+        ["Measure upwards", scatter, "up"],
+        [" against ", null, null],
+        ["Measure to the right", scatter, "across"],
+      ]);
     this.use(state.view);
     watch("front", () => this.draw());
     watch("ray", () => this.mark());
     watch("pins", () => this.draw());
   },
 
+  /** Choices of columns that one view has. */
+  chooser(view, words, choices) {
+    const parts = choices.map(([name, holder, key]) => {
+      if (!holder) return name;
+      const choose = el(
+        "select",
+        {
+          "aria-label": name,
+          onchange: () => {
+            holder[key] = Number(choose.value);
+            this.draw();
+          },
+        },
+        LABELS.map((label, c) => el("option", { value: String(c) }, label)),
+      );
+      choose.value = String(holder[key]);
+      return choose;
+    });
+    byId("choices").append(el("span", { class: "choice small muted", "data-view": view }, words, ...parts));
+  },
+
   use(name) {
     state.view = name;
     for (const button of byId("views").children)
       button.setAttribute("aria-pressed", String(button.dataset.view === name));
-    if (byId("tint-label")) byId("tint-label").hidden = name !== "ternary";
+    for (const choice of byId("choices").children) choice.hidden = choice.dataset.view !== name;
     this.root.setAttribute("class", `plot ${name}`);
     if (VIEWS[name].turns) this.root.setAttribute("tabindex", "0");
     else this.root.removeAttribute("tabindex");
@@ -89,7 +102,7 @@ const frontView = {
     VIEWS[state.view].mark(this.marks, this.box());
     const turn = VIEWS[state.view].turns ? " Arrow keys turn it." : "";
     byId("plot-name").textContent =
-      `The front of ${DATA.objectives.join(", ")} at ${state.front.rays.length} rays. ` +
+      `The front of ${LABELS.slice(0, M).join(", ")} at ${state.front.rays.length} rays. ` +
       `Now at ${lossText(state.values, 3)}.${turn}`;
   },
 
@@ -114,7 +127,9 @@ const frontView = {
       );
     };
     const line = (kind) => svg("path", { class: kind, d: "M-10 0H10" });
-    const drawsRays = state.view !== "plane" && state.view !== "space" ? true : DATA.convention !== "weights";
+    const drawsRays = ["plane", "space"].includes(state.view)
+      ? DATA.convention !== "weights"
+      : state.view !== "scatter";
     byId("legend").replaceChildren(
       ...(drawsRays
         ? [entry("rays", "rays", state.view === "ternary" ? dot(0, 0, 2.5, "seed") : line("ray strong"))]
@@ -136,7 +151,7 @@ const frontView = {
     if (byId("measured"))
       byId("measured").textContent = waiting
         ? `measured at ${have} of ${DATA.wanted} rays …`
-        : `measured at ${have} rays`;
+        : `measured at ${have} rays${state.view === "space" && space.mesh().folded ? "; it folds, so only points are drawn" : ""}`;
   },
 
   /** Dragging on the plot moves along the front, or turns it; a tap on a turnable one goes to the nearest point. */

@@ -1,7 +1,5 @@
 // The handle: a slider for two objectives, a triangle for three, a slider for each beyond.
 
-const FAVOURS = DATA.convention !== "direction"; // whether a larger entry asks for a smaller loss
-
 const MEANING = {
   inverse:
     "More of an objective asks for a smaller loss of it: " +
@@ -14,8 +12,13 @@ const handle = {
   start() {
     const kind = M === 2 ? twoEnds : M === 3 ? triangle : { start: () => null, follow() {} }; // beyond: in the readout
     const made = kind.start();
-    byId("handle").append(...(made ? [made] : []), el("p", { id: "meaning", class: "muted small" }, MEANING));
-    watch("ray", () => kind.follow());
+    this.words = el("strong", {});
+    const wish = el("p", { id: "wish" }, "What counts here: ", this.words);
+    byId("handle").append(...(made ? [made] : []), wish, el("p", { id: "meaning", class: "muted small" }, MEANING));
+    watch("ray", () => {
+      this.words.textContent = rayWords(state.ray);
+      kind.follow();
+    });
     byId("centre").addEventListener("click", () => goTo(equalRay(), { settled: true }));
   },
 };
@@ -38,7 +41,8 @@ function slider(attributes, move) {
   return input;
 }
 
-const described = () => `ray ${rayText(state.ray)}; ${state.certainty}: ${lossText(state.values, 3)}`;
+const described = () =>
+  `${rayWords(state.ray)}; ray ${rayText(state.ray)}; ${state.certainty}: ${lossText(state.values, 3)}`;
 
 const twoEnds = {
   // from the first objective, on the left, to the second
@@ -49,7 +53,7 @@ const twoEnds = {
       {
         id: "slider",
         class: "big",
-        "aria-label": `Trade-off from ${DATA.objectives[0]} to ${DATA.objectives[1]}`,
+        "aria-label": `Trade-off from ${LABELS[0]} to ${LABELS[1]}`,
         "aria-describedby": "meaning",
       },
       (value) => (entry ? [1 - value, value] : [value, 1 - value]),
@@ -61,8 +65,8 @@ const twoEnds = {
       el(
         "div",
         { class: "row small" },
-        el("span", {}, `← better ${shortened(DATA.objectives[0], 24)}`),
-        el("span", {}, `better ${shortened(DATA.objectives[1], 24)} →`),
+        el("span", {}, `← better ${shortened(SHORT[0], 24)}`),
+        el("span", {}, `better ${shortened(SHORT[1], 24)} →`),
       ),
     );
   },
@@ -102,7 +106,7 @@ const triangle = {
         "aria-roledescription": "handle in a triangle",
         "aria-valuemin": 0,
         "aria-valuemax": 1,
-        "aria-label": `Trade-off between ${DATA.objectives.join(", ")}`,
+        "aria-label": `Trade-off between ${LABELS.slice(0, M).join(", ")}`,
         "aria-describedby": "meaning",
       },
       svg("circle", { class: "touch", r: 22 }),

@@ -5,8 +5,8 @@ const limits = {
     this.rows = el("div", { class: "limit-rows" });
     this.goal = el(
       "select",
-      { id: "goal", "aria-label": "Objective to make as small as possible" },
-      DATA.objectives.map((name, j) => el("option", { value: String(j) }, name)),
+      { id: "goal", "aria-label": "Loss or score that should be best" },
+      LABELS.map((name, c) => el("option", { value: String(c) }, name)),
     );
     this.another = el("button", { class: "button", type: "button", onclick: () => this.add() }, "Another limit");
     const form = byId("limits-form");
@@ -50,12 +50,12 @@ const limits = {
           this.offer();
         },
       },
-      COLUMNS.map((name, c) => el("option", { value: String(c) }, name)),
+      LABELS.map((name, c) => el("option", { value: String(c) }, name)),
     );
     const suggest = () => {
       const values = state.front.values.map((row) => row[Number(which.value)]).sort((a, b) => a - b);
       bound.value = Number(values[Math.floor(values.length / 2)].toPrecision(2));
-      sign.value = Number(which.value) < M ? "<=" : ">=";
+      sign.value = wantsMore(Number(which.value)) ? ">=" : "<=";
     };
     which.value = String(column);
     const remove = el(
@@ -119,12 +119,12 @@ const limits = {
     const found = searchSurface(state.surface, state.front.rays, goal, state.limits);
     goTo(found.ray);
     const words = state.limits
-      .map(({ column, sign, bound }) => `${COLUMNS[column]} ${sign === "<=" ? "≤" : "≥"} ${bound}`)
+      .map(({ column, sign, bound }) => `${LABELS[column]} ${sign === "<=" ? "≤" : "≥"} ${bound}`)
       .join(", ");
     const reached = (values) =>
       [goal, ...state.limits.map((limit) => limit.column)]
         .filter((c, k, all) => all.indexOf(c) === k)
-        .map((c) => `${COLUMNS[c]} ${show(values[c])}`)
+        .map((c) => `${LABELS[c]} ${show(values[c])}`)
         .join(", ");
     if (!backend.exact) {
       answer.className = found.kept ? "answer" : "answer refused";

@@ -16,11 +16,11 @@ const parallel = {
       ...state.pins.map((pin) => pin.values),
       ...(state.frame === null ? [] : DATA.evolution.flatMap((frame) => frame.losses)),
     ];
-    return COLUMNS.map((name, c) => {
+    return COLUMNS.map((_, c) => {
       const column = rows.map((row) => row[c]).filter(Number.isFinite);
       const [low, high] = [Math.min(...column), Math.max(...column)];
       const x = COLUMNS.length > 1 ? box.left + (c / (COLUMNS.length - 1)) * (box.right - box.left) : box.left;
-      return { name: SHORT[c] ?? name, low, high, x, y: scale([low, high], [box.bottom, box.top]) };
+      return { name: SHORT[c] ?? LABELS[c], low, high, x, y: scale([low, high], [box.bottom, box.top]) };
     });
   },
 

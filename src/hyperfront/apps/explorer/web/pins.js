@@ -66,12 +66,12 @@ const pins = {
       el(
         "tr",
         extra,
-        el("th", { scope: "row" }, name),
+        el("th", { scope: "row" }, ...[name].flat()),
         points.map(() => cell()),
       );
     const value = () => el("td", { class: "number" });
     this.rays = line("ray", () => el("td", { class: "muted" }));
-    this.values = COLUMNS.map((name, c) => line(c < M ? `${name} loss` : name, value));
+    this.values = COLUMNS.map((_, c) => line([titled(c), direction(c)], value));
     this.predictions = SAMPLES.items
       .slice(0, MOST_COMPARED)
       .map((_, k) =>
@@ -119,7 +119,8 @@ const pins = {
     [...state.pins, state].forEach((point, k, all) => {
       this.rays.cells[k + 1].textContent = point.ray.map((entry) => entry.toFixed(2)).join(" · ");
       this.values.forEach((row, c) => {
-        const best = c < M && all.every((other) => point.values[c] <= other.values[c]);
+        const sign = wantsMore(c) ? -1 : 1;
+        const best = all.every((other) => sign * point.values[c] <= sign * other.values[c]);
         row.cells[k + 1].className = best ? "number best" : "number";
         row.cells[k + 1].replaceChildren(
           el("span", { class: "about" }, point.certainty === "exact" ? "" : "≈"),

@@ -2,7 +2,7 @@
 
 const plane = {
   label: "Curve",
-  margins: { left: 56, right: 18, top: 14, bottom: 46 },
+  margins: MARGINS,
 
   /** The curve between the measured rays. */
   curve() {
@@ -24,56 +24,13 @@ const plane = {
   base(layer, box) {
     const axes = this.axes(box);
     const inside = svg("g", { "clip-path": "url(#inside)" });
-    this.frame(layer, box, axes);
+    frame(layer, box, axes, [titled(0), titled(1)]);
     layer.append(inside);
     if (showing("rays")) for (const ray of spread(state.front.rays, 24)) this.rayLine(inside, ray, axes, "ray");
-    for (const limit of state.limits.filter(({ column }) => column < 2)) this.limit(inside, limit, box, axes);
+    for (const limit of state.limits.filter(({ column }) => column < 2))
+      limitBand(inside, limit.column === 1, limit, box, axes);
     this.others(inside, axes);
     this.front(inside, box, axes);
-  },
-
-  /** Grid, numbers and names. */
-  frame(layer, box, { dx, dy, x, y }) {
-    const xs = ticks(dx, clamp(Math.round((box.right - box.left) / 90), 3, 8));
-    const ys = ticks(dy, clamp(Math.round((box.bottom - box.top) / 60), 3, 7));
-    for (const value of xs) {
-      const name = { class: "tick", x: x(value), y: box.bottom + 18, "text-anchor": "middle" };
-      layer.append(svg("line", { class: "grid", x1: x(value), x2: x(value), y1: box.top, y2: box.bottom }));
-      layer.append(svg("text", name, tickText(value, xs)));
-    }
-    for (const value of ys) {
-      const name = { class: "tick", x: box.left - 8, y: y(value), dy: "0.32em", "text-anchor": "end" };
-      layer.append(svg("line", { class: "grid", x1: box.left, x2: box.right, y1: y(value), y2: y(value) }));
-      layer.append(svg("text", name, tickText(value, ys)));
-    }
-    const below = `translate(${(box.left + box.right) / 2} ${box.bottom + 38})`;
-    const beside = `translate(14 ${(box.top + box.bottom) / 2}) rotate(-90)`;
-    [below, beside].forEach((transform, j) =>
-      layer.append(
-        svg("text", { class: "axis", transform, "text-anchor": "middle" }, `${shortened(DATA.objectives[j], 30)} loss`),
-      ),
-    );
-  },
-
-  /** The line of a limit, and what lies beyond it. */
-  limit(layer, { column, sign, bound }, box, { x, y }) {
-    const at = column ? clamp(y(bound), box.top, box.bottom) : clamp(x(bound), box.left, box.right);
-    const allowed = sign === "<=";
-    const [x1, x2, y1, y2] = column ? [box.left, box.right, at, at] : [at, at, box.top, box.bottom];
-    const area = column
-      ? {
-          x: box.left,
-          width: box.right - box.left,
-          y: allowed ? box.top : at,
-          height: allowed ? at - box.top : box.bottom - at,
-        }
-      : {
-          y: box.top,
-          height: box.bottom - box.top,
-          x: allowed ? at : box.left,
-          width: allowed ? box.right - at : at - box.left,
-        };
-    layer.append(svg("rect", { class: "forbidden", ...area }), svg("line", { class: "limit", x1, x2, y1, y2 }));
   },
 
   /** The true front and the baselines. */
@@ -81,9 +38,10 @@ const plane = {
     const placed = (rows) => rows.map((row) => [x(row[0]), y(row[1])]);
     if (showing("truth"))
       for (const part of DATA.truth) layer.append(svg("path", { class: "truth", d: path(placed(part)) }));
-    for (const { k, values } of shownBaselines()) {
-      const points = placed([...values].sort((a, b) => a[0] - b[0]));
-      layer.append(svg("path", { class: `thread b${k % 4}`, d: path(points) }));
+    for (const { k, rays, values } of shownBaselines()) {
+      const points = placed(values.filter(complete).sort((a, b) => a[0] - b[0]));
+      const isFront = rays.every((ray) => ray.every(Number.isFinite));
+      if (isFront) layer.append(svg("path", { class: `thread b${k % 4}`, d: path(points) }));
       layer.append(...points.map((at) => baselineMark(k, ...at)));
     }
   },
@@ -94,7 +52,7 @@ const plane = {
     const frame = currentFrame();
     const now = svg("g", { class: frame ? "faded" : "" });
     now.append(svg("path", { class: "front", d: path(this.curve().map(({ values }) => placed(values))) }));
-    const size = box.width < 500 ? 1.9 : 2.6;
+    const size = pointSize(box);
     state.front.values.forEach((row, r) =>
       now.append(dot(...placed(row), size, state.front.best[r] ? "point" : "point hollow")),
     );

@@ -9,20 +9,20 @@ if (!backend.exact) CHIPS.interpolated[1] = "Between measured rays: this page ha
 
 const readout = {
   start() {
-    this.rows = DATA.objectives.map((name, j) => {
+    this.rows = range(M).map((j) => {
       const entry = el("input", {
         type: "number",
         class: "entry",
         min: 0,
         max: 1,
         step: 0.01,
-        "aria-label": `Ray entry of ${name}`,
+        "aria-label": `Ray entry of ${LABELS[j]}`,
         onchange: () => goTo(withEntry(state.ray, j, Number(entry.value) || 0), { settled: true }),
       });
       const control =
         M > 3
           ? slider(
-              { class: "small-slider", "aria-label": `Ray entry of ${name}`, "aria-describedby": "meaning" },
+              { class: "small-slider", "aria-label": `Ray entry of ${LABELS[j]}`, "aria-describedby": "meaning" },
               (value) => withEntry(state.ray, j, value),
             )
           : el("span", { class: "track", "aria-hidden": "true" }, el("span", { class: "fill" }));
@@ -54,7 +54,7 @@ const readout = {
             el(
               "tr",
               {},
-              el("th", { scope: "row", title: DATA.objectives[j] }, el("span", { class: "name" }, SHORT[j])),
+              el("th", { scope: "row", title: titled(j) }, el("span", { class: "name" }, SHORT[j])),
               el("td", { class: "right" }, row.entry),
               el("td", { class: "control" }, row.control),
               row.value,
@@ -71,7 +71,14 @@ const readout = {
               el(
                 "tbody",
                 {},
-                DATA.scores.map((name, k) => el("tr", {}, el("th", { scope: "row" }, name), this.scores[k])),
+                DATA.scores.map((name, k) =>
+                  el(
+                    "tr",
+                    {},
+                    el("th", { scope: "row", title: name }, titled(M + k), direction(M + k)),
+                    this.scores[k],
+                  ),
+                ),
               ),
             ),
           ]

@@ -22,7 +22,8 @@ function excess(values, limits) {
 }
 
 /** The best ray within the limits, or the one nearest to them: {ray, values, kept}. */
-function searchSurface(surface, rays, minimize, limits) {
+function searchSurface(surface, rays, goal, limits) {
+  const sign = wantsMore(goal) ? -1 : 1;
   const random = generator(7);
   const normal = () => Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
   const judged = (ray) => {
@@ -32,7 +33,7 @@ function searchSurface(surface, rays, minimize, limits) {
   const better = (a, b) =>
     a.excess !== b.excess && (a.excess > 0 || b.excess > 0)
       ? a.excess < b.excess
-      : a.values[minimize] < b.values[minimize];
+      : sign * a.values[goal] < sign * b.values[goal];
   let best = rays.map(judged).reduce((kept, next) => (better(next, kept) ? next : kept));
   for (let step = 0, reach = 0.5; step < 22; step++, reach *= 0.66) {
     const centre = best.ray;

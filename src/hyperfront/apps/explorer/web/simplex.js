@@ -48,7 +48,24 @@ function fromTriangle(x, y) {
 
 const near = (a, b, within = 1e-6) => a.every((value, j) => Math.abs(value - b[j]) < within);
 
-const rayText = (ray, digits = 2) => DATA.objectives.map((name, j) => `${name} ${ray[j].toFixed(digits)}`).join(", ");
+const FAVOURS = DATA.convention !== "direction"; // whether a larger entry asks for a smaller loss
+
+/** What a ray asks for: "mostly log loss, a little gap". */
+function rayWords(ray) {
+  const shares = FAVOURS ? normalized(ray) : normalized(ray.map((value) => 1 / Math.max(value, 1e-6)));
+  if (shares.every((share) => Math.abs(share - 1 / M) < 0.2 / M)) return M === 2 ? "both equally" : "all equally";
+  const amount = (share) => (share >= 0.98 ? "only" : share >= 0.5 ? "mostly" : share >= 0.2 ? "some" : "a little");
+  return range(M)
+    .filter((j) => shares[j] >= 0.02)
+    .sort((a, b) => shares[b] - shares[a])
+    .map((j) => `${amount(shares[j])} ${SHORT[j]}`)
+    .join(", ");
+}
+
+const rayText = (ray, digits = 2) =>
+  range(M)
+    .map((j) => `${LABELS[j]} ${ray[j].toFixed(digits)}`)
+    .join(", ");
 
 /** A ray in as few digits as tell it apart, such as 0.3125,0.6875. */
 const rayCode = (ray) => ray.map((value) => String(Number(value.toFixed(6)))).join(",");

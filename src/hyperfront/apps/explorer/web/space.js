@@ -14,6 +14,24 @@ function along(axis, t, u, v) {
   return point;
 }
 
+/** Whether the triangles of a surface look to both sides: seen along the diagonal of scaled losses, more than a tenth
+ * of their area is turned over. Such a surface is crumpled, and hides its own points. */
+function folds(vertices, faces) {
+  const ends = [0, 1, 2].map((j) => {
+    const column = vertices.map(({ values }) => values[j]);
+    return [Math.min(...column), Math.max(...column)];
+  });
+  const placed = vertices.map(({ values }) => ends.map(([low, high], j) => (values[j] - low) / (high - low || 1)));
+  const areas = [0, 0];
+  for (const face of faces) {
+    const [a, b, c] = face.map((k) => placed[k]);
+    const [p, q] = [b.map((value, j) => value - a[j]), c.map((value, j) => value - a[j])];
+    const turn = p[1] * q[2] - p[2] * q[1] + p[2] * q[0] - p[0] * q[2] + p[0] * q[1] - p[1] * q[0];
+    areas[turn > 0 ? 1 : 0] += Math.abs(turn);
+  }
+  return Math.min(...areas) > 0.1 * (areas[0] + areas[1]);
+}
+
 const space = {
   label: "3-D",
   margins: { left: 8, right: 8, top: 8, bottom: 8 },
@@ -44,6 +62,7 @@ const space = {
         if (a > 0 && b > 0) this.faces.push([corner(a, b, c), corner(a, b - 1, c + 1), corner(a - 1, b, c + 1)]);
       }
       this.faces = this.faces.filter((face) => face.every((k) => k !== undefined));
+      this.folded = folds(this.vertices, this.faces);
     }
     return this;
   },
@@ -85,7 +104,7 @@ const space = {
     });
     if (showing("rays")) for (const ray of spread(state.front.rays, 40)) this.rayLine(layer, ray, domains, at, "ray");
     const now = svg("g", { class: currentFrame() ? "faded" : "" });
-    for (const { face, light } of shaded.sort((a, b) => a.depth - b.depth)) {
+    for (const { face, light } of this.folded ? [] : shaded.sort((a, b) => a.depth - b.depth)) {
       const facet = svg("path", { class: "facet", d: `${path(face.map((k) => placed[k].at))}Z` });
       facet.style.setProperty("--light", `${Math.round(14 + 52 * light)}%`);
       now.append(facet);
@@ -96,7 +115,7 @@ const space = {
     });
     layer.append(now);
     for (const { k, values } of shownBaselines())
-      for (const row of values) layer.append(baselineMark(k, ...at(row).slice(0, 2), 2.8));
+      for (const row of values.filter(complete)) layer.append(baselineMark(k, ...at(row).slice(0, 2), 2.8));
     const frame = currentFrame();
     if (frame) for (const row of frame.losses) layer.append(dot(...at(row).slice(0, 2), 3, "then"));
   },

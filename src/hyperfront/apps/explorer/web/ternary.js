@@ -42,7 +42,7 @@ const ternary = {
       (cell) => cell.values[this.column],
     );
     const [low, high] = [Math.min(...values), Math.max(...values)];
-    const colour = (value) => rgb(viridis(1 - (value - low) / (high - low || 1)));
+    const colour = (value) => rgb(viridis((value - low) / (high - low || 1)));
     const heat = svg("g", { class: "heat" });
     for (const { corners, values: row } of this.cells()) {
       const fill = colour(row[this.column]);
@@ -77,7 +77,7 @@ const ternary = {
           y: bar.y + (k / 40) * bar.height,
           width: 9,
           height: bar.height / 40 + 0.6,
-          fill: rgb(viridis(k / 39)),
+          fill: rgb(viridis(1 - k / 39)),
         }),
       );
     const end = (value, at) => svg("text", { class: "tick", x: bar.x + 14, y: at, dy: "0.35em" }, show(value, 3));

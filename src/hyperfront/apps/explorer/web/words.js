@@ -4,9 +4,33 @@ const DATA = JSON.parse(document.getElementById("data").textContent);
 const M = DATA.objectives.length;
 const COLUMNS = [...DATA.objectives, ...DATA.scores]; // everything that a ray has a value of
 
+const MEANINGS = COLUMNS.map((name) => DATA.meanings[name]);
+/** Words for every loss and score; the name is added where two have the same. */
+const LABELS = MEANINGS.map(({ label }, c) =>
+  MEANINGS.filter((other) => other.label === label).length > 1 ? `${label} (${COLUMNS[c]})` : label,
+);
+/** The label with its unit; a loss that is only known by its name is called a loss. */
+const titled = (c) => {
+  const unit = MEANINGS[c].unit && ` (${MEANINGS[c].unit})`;
+  return LABELS[c] + (unit || (c < M && LABELS[c] === COLUMNS[c] ? " loss" : ""));
+};
+const wantsMore = (c) => MEANINGS[c].maximize === true;
+/** An arrow in the better direction, with words for those who do not see it. */
+const direction = (c) => {
+  const words = wantsMore(c) ? "more is better" : "less is better";
+  return el(
+    "span",
+    { class: "muted small", title: words },
+    el("span", { "aria-hidden": "true" }, wantsMore(c) ? " ↑" : " ↓"),
+    el("span", { class: "unseen" }, `, ${words}`),
+  );
+};
+
 /** Losses as words: "left 0.41, right 0.35". */
 const lossText = (values, digits = 4) =>
-  DATA.objectives.map((name, j) => `${name} ${show(values[j], digits)}`).join(", ");
+  range(M)
+    .map((j) => `${LABELS[j]} ${show(values[j], digits)}`)
+    .join(", ");
 
 const byId = (id) => document.getElementById(id);
 
@@ -30,7 +54,7 @@ const svg = (tag, attributes, ...children) =>
 
 /** Names of the objectives without the words that all of them begin or end with, for where there is little room. */
 const SHORT = (() => {
-  const words = DATA.objectives.map((name) => name.split(" "));
+  const words = LABELS.slice(0, M).map((name) => name.split(" "));
   const same = (k) => words.every((list) => list.length > 1 && list.at(k) === words[0].at(k));
   while (same(0)) words.forEach((list) => list.shift());
   while (same(-1)) words.forEach((list) => list.pop());
