@@ -42,6 +42,10 @@ class CheckpointError(HyperfrontError):
     """Raised for a file or run folder that cannot be read, written or resumed."""
 
 
+class DamagedError(CheckpointError):
+    """Raised for a file whose content differs from its checksums, or that is cut off."""
+
+
 class BusyError(CheckpointError):
     """Raised for a folder that another process works in."""
 

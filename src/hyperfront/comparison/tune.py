@@ -31,7 +31,7 @@ from hyperfront.problem.recipe import Recipe
 from hyperfront.solvers.names import make_solver
 from hyperfront.storage.provenance import describe, refuse_difference
 from hyperfront.training import Callback
-from hyperfront.training.interrupt import ctrl_c
+from hyperfront.training.interrupt import stop_requests
 
 HEARTBEAT = 60
 """Seconds between signs of life of a trial; a trial whose process died is tried again."""
@@ -56,14 +56,14 @@ def tune(
     """
     optuna, trials = load_optuna(), check_search(problem, method, protocol, space=space, trials=trials, seed=seed)
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # its log lines repeat what ``notify`` shows
-    with ctrl_c() as stop:  # a data base may swallow Ctrl-C while it cleans up, so it is checked between trials
+    with stop_requests() as stop:  # a data base may swallow Ctrl-C while it cleans up, so it is checked between trials
         study = _study(problem, method, protocol, space, storage, seed)
 
         def objective(trial: Any) -> Any:
             recipe = with_settings(protocol.recipe_of(method), suggest(trial, space))
             try:
                 if stop.made:
-                    raise KeyboardInterrupt
+                    raise stop.stopped()
                 trial_of = _hypernetwork if find_method(method).hypernetwork else _one_ray
                 return trial_of(trial, method, protocol, problem, recipe, seed, callbacks)
             except LossError as error:  # a learning rate that is too high, for instance

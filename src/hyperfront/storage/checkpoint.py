@@ -1,6 +1,7 @@
 """Files that hold no code: one safetensors file, with a JSON document in its header, written atomically.
 
-The document always has ``format`` and ``schema``.
+The document always has ``format`` and ``schema``. Since schema 3 a line with the document's checksum follows it, and
+the document holds the checksum of every tensor (:mod:`hyperfront.storage.checksums`); every read verifies all of them.
 """
 
 from __future__ import annotations
@@ -14,25 +15,32 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from hyperfront.errors import CheckpointError
+from hyperfront.errors import CheckpointError, DamagedError
+from hyperfront.storage import checksums
 from hyperfront.storage.files import dumps, write_bytes
 from hyperfront.storage.schemas import respell, upgrade
 
 FORMAT = "hyperfront"
-STEPS = (respell,)
+STEPS = (respell, lambda document: document)
 SCHEMA = len(STEPS) + 1
+CHECKED = 3
+"""The first schema with checksums."""
 
 
-def write(path: Path, tensors: dict[str, Tensor], document: dict[str, Any]) -> None:
-    """Write tensors and document to ``path`` atomically: a reader sees the old file or the new one."""
-    text = dumps({"format": FORMAT, "schema": SCHEMA, **document})
+def write(path: Path, tensors: dict[str, Tensor], document: dict[str, Any], *, previous: Path | None = None) -> None:
+    """Write tensors and document to ``path`` atomically: a reader sees the old file or the new one.
+
+    The old file is kept as ``previous``, if that is given.
+    """
     # clone: tensors that share memory cannot be stored; one metadata key: the order of keys could differ
     plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    write_bytes(path, save(plain, metadata={"hyperfront": text}))
+    text = dumps({"format": FORMAT, "schema": SCHEMA, "checksums": checksums.of_tensors(plain), **document})
+    checked = f"{text}\n{checksums.of_text(text)}"
+    write_bytes(path, save(plain, metadata={"hyperfront": checked}), previous=previous)
 
 
 def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read the tensors (on the CPU) and the document of a checkpoint."""
+    """Read the tensors (on the CPU) and the document of a checkpoint, and compare them with their checksums."""
     path = Path(path)
     try:
         with safe_open(path, framework="pt") as file:
@@ -41,22 +49,45 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     except FileNotFoundError:
         raise CheckpointError("there is no checkpoint", got=path, fix="check the path of the run") from None
     except (SafetensorError, OSError, ValueError, KeyError) as error:
-        raise CheckpointError(
-            "the checkpoint is damaged or not a safetensors file",
-            got=f"{path}: {error}",
-            fix="use another copy of it, or remove the run folder and train again",
-        ) from None
-    try:
-        document = json.loads(metadata["hyperfront"])
-        if document["format"] != FORMAT:
-            raise ValueError(document["format"])
-    except (KeyError, TypeError, ValueError, RecursionError):
+        raise _damage("the checkpoint is damaged or not a safetensors file", f"{path}: {error}") from None
+    if "hyperfront" not in metadata:
         raise CheckpointError(
             "the file is a safetensors file, but not a hyperfront checkpoint",
             got=f"{path} with metadata {sorted(metadata)}",
             expected="a file written by ParetoModel.save or hyperfront.fit",
-        ) from None
+        )
+    document = _document(metadata["hyperfront"], path)
+    if (stored := document.pop("checksums", None)) is not None and (wrong := _wrong(tensors, stored)):
+        raise _damage("the checkpoint is damaged: tensors differ from their checksums", f"{path}: {wrong}")
     return tensors, upgrade(document, STEPS, path)
+
+
+def _document(checked: str, path: Path) -> dict[str, Any]:
+    """The document in the header, compared with its checksum; older schemas have none."""
+    text, line, checksum = checked.rpartition("\n")
+    if line and checksums.of_text(text) != checksum:
+        raise _damage("the checkpoint is damaged: its document differs from its checksum", path)
+    try:
+        document = json.loads(text if line else checked)
+        if document["format"] != FORMAT:
+            raise ValueError(f"format {document['format']!r}")
+        if not line and isinstance(document.get("schema"), int) and document["schema"] >= CHECKED:
+            raise ValueError("no checksum")
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise _damage("the document of the checkpoint is damaged", f"{path}: {error!r}") from None
+    return document
+
+
+def _wrong(tensors: dict[str, Tensor], stored: Any) -> str:
+    """The tensors that differ from their checksums, as a text."""
+    names = checksums.damaged(tensors, stored) if isinstance(stored, dict) else ["all of them"]
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _damage(what: str, got: object) -> DamagedError:
+    return DamagedError(
+        what, got=got, fix="use another copy of the file; hyperfront.fit(resume=True) continues from the previous one"
+    )
 
 
 def load_into(module: torch.nn.Module, tensors: dict[str, Tensor]) -> None:

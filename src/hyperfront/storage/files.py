@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import tempfile
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +17,12 @@ ATTEMPTS = 1000
 """Number of attempts to make a folder that other processes remove at the same moment."""
 
 
-def write_bytes(path: Path, data: bytes) -> None:
-    """Write atomically: a temporary file beside ``path`` is flushed to disk, then renamed to ``path``."""
+def write_bytes(path: Path, data: bytes, *, previous: Path | None = None) -> None:
+    """Write atomically: a temporary file beside ``path`` is flushed to disk, then renamed to ``path``.
+
+    The folder is flushed too, so that the name survives a power cut. The old file is kept as ``previous``, if that is
+    given; at every moment ``path`` is the old file or the new one.
+    """
     path = Path(path)
     temporary = None
     try:
@@ -26,7 +33,10 @@ def write_bytes(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o666 & ~_umask())  # a temporary file is private, a result is not
+        if previous is not None and path.exists():
+            _keep(path, previous)
         os.replace(temporary, path)
+        sync_folder(path.parent)
     except OSError as error:
         raise CheckpointError(
             "cannot write", got=f"{path}: {error.strerror or error}", fix="choose a folder that you may write to"
@@ -34,6 +44,35 @@ def write_bytes(path: Path, data: bytes) -> None:
     finally:
         if temporary:
             Path(temporary).unlink(missing_ok=True)  # it still exists only if writing failed
+
+
+def _keep(path: Path, previous: Path) -> None:
+    """Give the file ``path`` a second name, ``previous``, in place of the file that has it now."""
+    second = previous.with_name(f".{previous.name}.link")
+    second.unlink(missing_ok=True)
+    try:
+        os.link(path, second)
+    except OSError:  # the file system has no links: for a moment there is no ``path``
+        os.replace(path, previous)
+    else:
+        os.replace(second, previous)
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush the names in a folder to disk, where the system can (not on Windows and some network drives)."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def remove_temporary(paths: Iterable[Path]) -> None:
+    """Remove temporary files that killed processes have left beside ``paths``; nobody may be writing these now."""
+    for path in paths:
+        for file in path.parent.glob(f".{glob.escape(path.name)}.*"):
+            file.unlink(missing_ok=True)
 
 
 def make_folder(path: Path) -> None:

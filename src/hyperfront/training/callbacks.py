@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hyperfront.errors import CheckpointError
+from hyperfront.storage import files
 from hyperfront.training.runs import read_records
 
 
@@ -49,11 +50,10 @@ class JsonLines(Callback):
 
     def started(self, *, epochs: int, steps: int, epoch: int, step: int) -> None:
         kept = [record for record in read_records(self.path) if record["epoch"] <= epoch]
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.path.write_text("".join(json.dumps(record) + "\n" for record in kept))
-        except OSError as error:
-            raise CheckpointError("cannot write the log", got=f"{self.path}: {error.strerror}") from error
+        files.write_bytes(self.path, "".join(json.dumps(record) + "\n" for record in kept).encode())
+        if len(kept) < epoch:
+            lost = sorted({*range(1, epoch + 1)} - {record["epoch"] for record in kept})
+            warnings.warn(f"{self.path} lacks epochs {', '.join(map(str, lost[:5]))}: they were damaged", stacklevel=4)
 
     def epoch_ended(self, record: dict[str, Any]) -> None:
         with self.path.open("a") as file:

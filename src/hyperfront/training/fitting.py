@@ -97,9 +97,11 @@ def fit(
         warmup: Steps over which the learning rate rises from 0, before the cosine or constant schedule.
         seed: Fixes rays, order of the data, and what PyTorch draws (dropout).
         out: The run folder: ``config.json`` and ``environment.json`` (written before the first step),
-            ``metrics.jsonl``, ``last.safetensors``, ``best.safetensors`` (where weights are selected), ``front.json``.
-            Checkpoints are written on Ctrl-C, at the end, and so often that it takes a twentieth of the time.
-        resume: Continue the run in ``out`` exactly where it stopped.
+            ``metrics.jsonl``, ``last.safetensors``, ``previous.safetensors`` (the checkpoint before),
+            ``best.safetensors`` (where weights are selected), ``front.json``. Checkpoints are written on Ctrl-C,
+            SIGTERM and SIGHUP, at the end, and so often that it takes a twentieth of the time, in long epochs too.
+        resume: Continue the run in ``out`` exactly where it stopped. If its newest checkpoint is damaged, the one
+            before is used, with a warning.
         device: Where to train; by default where the model is.
         engine: How steps are run (:mod:`hyperfront.training.engines`), with the same numbers: ``"auto"``, ``"eager"``,
             ``"compiled"`` or ``"graph"``.
@@ -201,30 +203,32 @@ def _prepare(job: Job, engine: str, resume: bool) -> _Prepared:
     if settings.precision == "bf16":
         step.dtype = torch.bfloat16
     state = TrainingState(model, step, optimizer, settings.make_schedule(optimizer, steps))
-    if folder and resume and folder.last.exists():
-        state.load(folder.last)
+    checkpoints = Checkpoints(folder, state, job.identity())
+    if folder:
+        folder.remove_temporary()
+    if resume:
+        checkpoints.resume()
     epochs = Epochs(state, problem, job.preferences, settings)
     if state.position.epoch == state.position.step == 0:
         epochs.try_out()
     if folder and not folder.config.exists():
         folder.create(job.config(), environment(model.device))
     with _discarding(folder):
-        return _Prepared(epochs, make_engine(engine, epochs), Checkpoints(folder, state))
+        return _Prepared(epochs, make_engine(engine, epochs), checkpoints)
 
 
 def _finish(job: Job, checkpoints: Checkpoints) -> Front | None:
     """Load the best weights, align them if asked for, and measure the validation front."""
     model, folder, batch_size = job.model, job.folder, job.settings.batch_size
-    if checkpoints.best:
-        model.load_state_dict(checkpoints.best)
+    if checkpoints.state.best:
+        model.load_state_dict(checkpoints.state.best)
     model.eval()
     if job.align and job.criterion is None and checkpoints.state.position.best == 0:
         warnings.warn("no point of the validation front is below the reference: rays are not aligned", stacklevel=3)
     elif job.align:
         told = partial(tell, job.callbacks, "aligned")
         alignment.align(model, job.problem.val, batch_size=batch_size, turned=told)
-        if folder:
-            model.save(folder.best)
+        checkpoints.write_aligned()
     if not job.validates:
         return None
     front = evaluate(model, job.problem.val, job.rays, batch_size=batch_size)

@@ -1,4 +1,4 @@
-"""Ctrl-C at a safe point: the first one asks the loop to stop after the current step, the second stops at once."""
+"""Ctrl-C, SIGTERM and SIGHUP at a safe point: the first one asks the loop to stop, the second one stops at once."""
 
 from __future__ import annotations
 
@@ -7,27 +7,57 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+TERMINATING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""Signals that end a process; Windows has no SIGHUP."""
+
+
+class Terminated(KeyboardInterrupt, SystemExit):
+    """Raised instead of ``KeyboardInterrupt`` after SIGTERM or SIGHUP.
+
+    A script that does not catch it ends with the exit code of a process that the signal ended: 143 after SIGTERM, 129
+    after SIGHUP.
+    """
+
+    def __init__(self, message: str, number: int):
+        super().__init__(message)
+        self.code = 128 + number
+
 
 class Request:
-    """Whether somebody asked to stop."""
+    """Whether somebody asked to stop, and by which signal; as a function, it is the handler of signals."""
 
-    made = False
+    number: int | None = None
+
+    @property
+    def made(self) -> bool:
+        return self.number is not None
+
+    def __call__(self, number: int, frame: object) -> None:
+        if self.made:
+            raise self.stopped()
+        self.number = number
+
+    def stopped(self, message: str = "") -> KeyboardInterrupt:
+        """The exception to raise."""
+        return KeyboardInterrupt(message) if self.number in (None, signal.SIGINT) else Terminated(message, self.number)
 
 
 @contextmanager
-def ctrl_c() -> Iterator[Request]:
+def stop_requests() -> Iterator[Request]:
+    """Inside, signals only ask to stop. SIGTERM and SIGHUP keep a handler that somebody has set, and stay ignored where
+    ``nohup`` ignores them."""
     request = Request()
     if threading.current_thread() is not threading.main_thread():
         yield request  # signals belong to the main thread
         return
-
-    def ask(number: int, frame: object) -> None:
-        if request.made:
-            raise KeyboardInterrupt
-        request.made = True
-
-    before = signal.signal(signal.SIGINT, ask)
+    before = {number: signal.signal(number, request) for number in (signal.SIGINT, *filter(_free, TERMINATING))}
     try:
         yield request
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _free(number: int) -> bool:
+    handler = signal.getsignal(number)
+    return handler == signal.SIG_DFL or isinstance(handler, Request)

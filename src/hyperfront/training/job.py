@@ -16,9 +16,10 @@ from hyperfront.preferences import Preferences
 from hyperfront.problem import Problem
 from hyperfront.problem.sources import LoaderSource
 from hyperfront.solvers import Solver
+from hyperfront.storage import files
 from hyperfront.storage.provenance import describe, refuse_difference, units
 from hyperfront.training.callbacks import Callback
-from hyperfront.training.runs import RunFolder
+from hyperfront.training.runs import RunFolder, identity_of
 from hyperfront.training.settings import Settings
 
 
@@ -98,6 +99,11 @@ class Job:
             **({} if self.criterion is None else {"criterion": describe(self.criterion)}),
         }
 
+    def identity(self) -> str:
+        """The identity of the run: a checksum of ``config.json``, or of what it will hold."""
+        stored = self.folder.read_config() if self.folder and self.folder.config.exists() else None
+        return identity_of(self.config() if stored is None else stored)
+
     def check_folder(self, resume: bool) -> None:
         """Raise an error if the folder holds a run, unless it is to be resumed with the same configuration."""
         if self.folder is None or not self.folder.config.exists():
@@ -107,8 +113,20 @@ class Job:
                 "the folder already holds a run", got=self.folder.path, fix="resume=True, or another folder for out="
             )
         refuse_difference(
-            self.folder.read_config(),
+            self._stored_config(self.folder),
             self.config(),
             what="the run in this folder has another configuration",
             fix="resume with the same settings, or start a new run in another folder",
         )
+
+    def _stored_config(self, folder: RunFolder) -> dict[str, Any]:
+        """The configuration in the folder. A damaged one is written again, if a checkpoint confirms it."""
+        try:
+            return folder.read_config()
+        except CheckpointError as error:
+            config = self.config()
+            if folder.identity() != identity_of(config):
+                raise
+            warnings.warn(f"{error.what}: {folder.config} is written again", stacklevel=4)
+            files.write_json(folder.config, config)
+            return folder.read_config()

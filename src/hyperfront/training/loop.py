@@ -1,6 +1,6 @@
 """The training loop: epochs until the end, each with its validation, checkpoint and record.
 
-Ctrl-C saves and says how to continue. A state with broken weights never replaces a checkpoint.
+Ctrl-C, SIGTERM and SIGHUP save and say how to continue. A state with broken weights never replaces a checkpoint.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hyperfront.training.callbacks import tell
 from hyperfront.training.checkpoints import Checkpoints
 from hyperfront.training.engines import Engine
 from hyperfront.training.epochs import Epochs
-from hyperfront.training.interrupt import ctrl_c
+from hyperfront.training.interrupt import Request, stop_requests
 from hyperfront.training.job import Job
 from hyperfront.training.state import Position, TrainingState
 from hyperfront.training.validation import calibrate, validate
@@ -29,20 +29,19 @@ def run_epochs(job: Job, epochs: Epochs, engine: Engine, checkpoints: Checkpoint
     state, position, steps = epochs.state, epochs.state.position, epochs.length
     history = [record for record in (job.folder.records() if job.folder else []) if record["epoch"] <= position.epoch]
     started = {"epochs": job.settings.epochs, "steps": steps, "epoch": position.epoch, "step": position.step}
-    with ctrl_c() as request:
-
-        def keeps_going() -> bool:
-            tell(job.callbacks, "stepped")
-            return not request.made
-
+    with stop_requests() as request:
+        keeps_going = _KeepsGoing(job, epochs, checkpoints, request)
         tell(job.callbacks, "started", **started)
         try:
             while not _done(job, position):
                 start = time.perf_counter()
                 engine.run(position.epoch, keeps_going)
                 position.seconds += time.perf_counter() - start
+                if position.step < steps and keeps_going.paused and not _broken(state):
+                    checkpoints.write()
+                    continue
                 if position.step < steps and request.made:
-                    raise KeyboardInterrupt(_stop(checkpoints, resumable=epochs.source.exact))
+                    raise request.stopped(_stop(checkpoints, resumable=epochs.source.exact))
                 record = _record(state, steps)
                 _refuse_broken(state, steps)
                 state.step.ideals.warn(record["losses"])
@@ -53,10 +52,24 @@ def run_epochs(job: Job, epochs: Epochs, engine: Engine, checkpoints: Checkpoint
                 done = _done(job, position)
                 checkpoints.write_if_due(done=done)
                 if request.made and not done:
-                    raise KeyboardInterrupt(_stop(checkpoints, resumable=True))
+                    raise request.stopped(_stop(checkpoints, resumable=True))
         finally:
             tell(job.callbacks, "finished")
     return history
+
+
+class _KeepsGoing:
+    """Called after every step: whether the epoch continues. It stops on request, and pauses to write a checkpoint."""
+
+    def __init__(self, job: Job, epochs: Epochs, checkpoints: Checkpoints, request: Request):
+        self.callbacks, self.checkpoints, self.request = job.callbacks, checkpoints, request
+        self.resumable = epochs.source.exact
+        self.paused = False
+
+    def __call__(self) -> bool:
+        tell(self.callbacks, "stepped")
+        self.paused = not self.request.made and self.resumable and self.checkpoints.due_within()
+        return not (self.request.made or self.paused)
 
 
 def _done(job: Job, position: Position) -> bool:
@@ -117,14 +130,14 @@ def _refuse_fallbacks(record: dict[str, Any], solver: Solver) -> None:
 def _refuse_broken(state: TrainingState, steps: int) -> None:
     """Nothing that is broken may replace a checkpoint: an epoch must be whole, and its weights finite."""
     position = state.position
-    if position.step < steps:
-        raise ProblemError(
-            "the loader ended an epoch early", got=f"{position.step} full batches", expected=f"{steps}, as it announced"
-        )
     if _broken(state):
         raise LossError(
             f"losses, gradients or weights became NaN or infinite in epoch {position.epoch + 1}",
             fix="lower the learning rate, or check the data for NaN; the last checkpoint is from before",
+        )
+    if position.step < steps:
+        raise ProblemError(
+            "the loader ended an epoch early", got=f"{position.step} full batches", expected=f"{steps}, as it announced"
         )
 
 
@@ -134,7 +147,7 @@ def _broken(state: TrainingState) -> bool:
 
 
 def _stop(checkpoints: Checkpoints, *, resumable: bool) -> str:
-    """Save after Ctrl-C, if the run can continue from this step; returns the message that says how."""
+    """Save after a signal, if the run can continue from this step; returns the message that says how."""
     folder, position = checkpoints.folder, checkpoints.state.position
     where = f"stopped in epoch {position.epoch + 1}, after step {position.step}"
     if folder is None:

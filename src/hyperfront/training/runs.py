@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
 import os
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +18,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from hyperfront.errors import CheckpointError, HyperfrontError
+from hyperfront.errors import CheckpointError, DamagedError, HyperfrontError, unknown_name
 from hyperfront.front import Front
 from hyperfront.model import ParetoModel, restore
 from hyperfront.problem import Problem
@@ -34,6 +36,8 @@ class RunFolder:
         self.config, self.environment = path / "config.json", path / "environment.json"
         self.metrics, self.front = path / "metrics.jsonl", path / "front.json"
         self.last, self.best = path / "last.safetensors", path / "best.safetensors"
+        self.previous = path / "previous.safetensors"
+        """The checkpoint before ``last``."""
 
     def __repr__(self) -> str:
         return f"RunFolder({str(self.path)!r})"
@@ -44,11 +48,23 @@ class RunFolder:
 
     def discard(self) -> None:
         """Leave nothing behind of a run that failed before its first checkpoint."""
-        if not self.last.exists() and not self.best.exists() and not self.records():
+        if not any(file.exists() for file in (self.last, self.previous, self.best)) and not self.records():
             for file in (self.config, self.environment, self.metrics):
                 file.unlink(missing_ok=True)
             if self.path.is_dir() and not any(self.path.iterdir()):
                 self.path.rmdir()
+
+    def remove_temporary(self) -> None:
+        """Remove what killed processes have left; the folder must be locked."""
+        written = (self.config, self.environment, self.metrics, self.front, self.last, self.previous, self.best)
+        files.remove_temporary(written)
+
+    def identity(self) -> str | None:
+        """The identity of the run that the newest checkpoint belongs to; None where no checkpoint says it."""
+        for file in (self.last, self.previous):
+            with suppress(CheckpointError):
+                return checkpoint.read(file)[1].get("run", {}).get("identity")
+        return None
 
     def read_config(self) -> dict[str, Any]:
         return files.read_json(self.config)
@@ -63,6 +79,8 @@ class RunFolder:
 
     def checkpoint(self, which: Literal["best", "last"] | None = None) -> Path:
         """The checkpoint asked for; by default the best, or the last where nothing was selected."""
+        if which not in (None, "best", "last"):
+            raise unknown_name("checkpoint", str(which), ("best", "last"))
         chosen = self.best if which == "best" or (which is None and self.best.exists()) else self.last
         if not chosen.exists():
             fix = "the last: nothing was selected in this run" if self.last.exists() else "check the path of the run"
@@ -74,17 +92,22 @@ class RunFolder:
         return model_tensors(checkpoint.read(self.checkpoint(which))[0])
 
 
+def identity_of(config: Mapping[str, Any]) -> str:
+    """A checksum of a configuration, which all checkpoints of the run hold."""
+    return hashlib.blake2b(files.dumps(config).encode(), digest_size=8).hexdigest()
+
+
 def read_records(path: Path) -> list[dict[str, Any]]:
-    """The records of a log; a last line that was cut off by a crash is left out."""
+    """The records of a log, in the order of their epochs, without lines that were cut off by a crash or damaged."""
     if not path.exists():
         return []
-    records = []
+    records: dict[int, dict[str, Any]] = {}
     for line in path.read_text(errors="replace").splitlines():
-        try:
-            records.append(json.loads(line))
-        except (ValueError, RecursionError):
-            break
-    return records
+        with suppress(ValueError, RecursionError):
+            record = json.loads(line)
+            if isinstance(record, dict) and isinstance(record.get("epoch"), int):
+                records[record["epoch"]] = record
+    return [records[epoch] for epoch in sorted(records)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,7 +152,7 @@ def load(
     """
     path = Path(path)
     file = RunFolder(path).checkpoint(which) if path.is_dir() else path
-    tensors, document = checkpoint.read(file)
+    tensors, document = _read(file)
     if "plain" in document:
         raise CheckpointError(
             "the file holds the network at one ray, not a front",
@@ -159,6 +182,19 @@ def load(
             "the checkpoint lacks a part, or has one that means nothing", got=f"{file}: {error!r}"
         ) from None
     return restored.to(device)
+
+
+def _read(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read a checkpoint; in the place of a damaged ``last`` the one before, with a warning."""
+    try:
+        return checkpoint.read(file)
+    except DamagedError as error:
+        folder = RunFolder(file.parent)
+        if file != folder.last or not folder.previous.exists():
+            raise
+        found = checkpoint.read(folder.previous)
+        warnings.warn(f"{error.what}: {folder.previous}, the checkpoint before, is loaded", stacklevel=3)
+        return found
 
 
 def recorded_problem(

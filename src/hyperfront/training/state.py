@@ -28,6 +28,8 @@ class Position:
     step: int = 0
     best: float | None = None
     """The largest validation hypervolume, or criterion, so far."""
+    best_epoch: int = 0
+    """Epochs after which the best weights were found; 0 before the first validation."""
     stale: int = 0
     """Validations since then."""
     seconds: float = 0.0
@@ -43,6 +45,11 @@ class Position:
         self.sums, self.statuses = torch.zeros_like(self.sums), torch.zeros_like(self.statuses)
         return epoch
 
+    @property
+    def at_best(self) -> bool:
+        """Whether the present weights are the best ones."""
+        return 0 < self.best_epoch == self.epoch and self.step == 0
+
 
 class TrainingState:
     """Model, optimizer, schedule, running mean, what the solver remembers, random numbers and position."""
@@ -57,11 +64,14 @@ class TrainingState:
         self.model, self.step, self.optimizer, self.schedule = model, step, optimizer, schedule
         self.loader_generator: torch.Generator | None = getattr(step.problem.train.source, "generator", None)
         self.position = Position(sums=torch.zeros(model.m, dtype=torch.float64))
+        self.best: dict[str, Tensor] | None = {}
+        """The best weights so far; empty before the first validation, None if a file of schema 2 does not hold them."""
         self.solver = step.solver if isinstance(step.solver, Stateful) else None
         if self.solver:
             self.solver.load({})  # a solver that has seen another run starts afresh
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path, identity: str, *, previous: Path) -> None:
+        """Write to ``path`` as a part of the run ``identity``, and keep the file before as ``previous``."""
         tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
         extra: dict[str, Tensor] = {}
         random = {"cpu": torch.get_rng_state()}
@@ -76,17 +86,34 @@ class TrainingState:
             "solver": self.solver.state() if self.solver else {},
             "random": random,
             "position": vars(self.position),
+            "best": {} if self.position.at_best else self.best,
         }
         tree = trees.pack(state, "training", extra)
-        checkpoint.write(path, tensors | extra, {"model": self.model.document(), "training": tree})
+        run = {"identity": identity, "epoch": self.position.epoch, "step": self.position.step}
+        document = {"model": self.model.document(), "training": tree, "run": run}
+        checkpoint.write(path, tensors | extra, document, previous=previous)
 
-    def load(self, path: Path) -> None:
+    def load(self, path: Path, identity: str | None = None) -> None:
+        """Continue from a file, which must be of the run ``identity`` if that is given."""
         tensors, document = checkpoint.read(path)
         if "training" not in document:
             raise CheckpointError("the checkpoint holds a model but no training state", got=path)
+        found = document.get("run", {}).get("identity", identity)  # schema 2 has none
+        if identity is not None and found != identity:
+            raise CheckpointError(
+                "the checkpoint is of another run",
+                got=f"{path} of the run {found}",
+                expected=f"the run {identity}, as {path.with_name('config.json')} says",
+                fix="put the file of this run there, or remove it to continue from the previous one",
+            )
         checkpoint.load_into(self.model, model_tensors(tensors))
         try:
-            self._restore(trees.unpack(document["training"], tensors))
+            state = trees.unpack(document["training"], tensors)
+            self._restore(state)
+            stored = state.get("best")
+            self.best = None if stored is None else {name: t.to(self.model.device) for name, t in stored.items()}
+            if self.position.at_best:
+                self.best = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
         except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
             raise CheckpointError("the state of the training is damaged", got=f"{path}: {error!r}") from None
 

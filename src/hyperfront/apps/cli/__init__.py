@@ -57,7 +57,7 @@ def guarded() -> Iterator[None]:
     except HyperfrontError as error:
         _fail(str(error), code=2)
     except KeyboardInterrupt as stop:
-        _fail(str(stop) or "stopped", code=130)
+        _fail(str(stop) or "stopped", code=getattr(stop, "code", 130))  # 143 after SIGTERM, 129 after SIGHUP
     except BrokenPipeError:  # `| head` has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that Python can flush at its end
         sys.exit(1)

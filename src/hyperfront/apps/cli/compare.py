@@ -150,8 +150,9 @@ def _run(
         results += same
         shown = [*dict.fromkeys(result.method for result in results)]
         apart = times_one_by_one(problem, shown, protocol, folder=folder, notify=tell)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"stopped; the same command continues with the results in {folder}") from None
+    except KeyboardInterrupt as stop:
+        stop.args = (f"stopped; the same command continues with the results in {folder}",)
+        raise
     _show(results, apart, problem, folder, title, markdown)
     if others:
         left = ", ".join(f"{result.method} (seed {result.seed})" for result in others)

@@ -164,6 +164,7 @@ def list_files(folder: RunFolder) -> None:
         "front.json": "rays, losses and scores",
         "explorer.json": "the dense front of `hyperfront explore`",
         "last.safetensors": "the model and the state of its training",
+        "previous.safetensors": "the checkpoint before, should the last one be damaged",
         "best.safetensors": "the model with the best validation result",
         "metrics.jsonl": "one line for each epoch",
         "config.json": "all settings",
@@ -172,7 +173,7 @@ def list_files(folder: RunFolder) -> None:
     console.print(f"\n[bold]{folder.path}[/bold]")
     for name, text in meaning.items():
         if (folder.path / name).exists():
-            console.print(f"  {name:<18}[dim]{text}[/dim]")
+            console.print(f"  {name:<22}[dim]{text}[/dim]")
 
 
 def free_folder(path: Path) -> Path:

@@ -183,7 +183,8 @@ def _resumable(name: str, folder: RunFolder) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as stop:
-        raise KeyboardInterrupt(_stopped(str(stop), name, folder)) from None
+        stop.args = (_stopped(str(stop), name, folder),)
+        raise
     finally:
         with suppress(OSError):  # removes a folder that is still empty
             folder.path.rmdir()

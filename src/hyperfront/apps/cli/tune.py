@@ -128,8 +128,9 @@ def tune(
             callbacks=[Progress()],
             notify=_tell,
         )
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt("stopped; the same command continues with the remaining trials") from None
+    except KeyboardInterrupt as stop:
+        stop.args = ("stopped; the same command continues with the remaining trials",)
+        raise
     found.save(file)
     _show(found, "validation " if built.has_data else "")
     console.print(f"wrote {file}")

@@ -34,7 +34,7 @@ from hyperfront.preferences import das_dennis
 from hyperfront.problem import Point, Problem
 from hyperfront.storage import checkpoint, locks
 from hyperfront.storage.provenance import describe, refuse_difference
-from hyperfront.training.interrupt import ctrl_c
+from hyperfront.training.interrupt import stop_requests
 
 FILE = "population.safetensors"
 BLOCK = 1000
@@ -95,7 +95,7 @@ def evolve(
         _Fitness(problem, len(theta), budget.rows, torch.device(device)),
     )
     kind, algorithm = ALGORITHMS[name], None
-    with ctrl_c() as stop:
+    with stop_requests() as stop:
         before = written = time.perf_counter()
         while done < budget.generations:
             if algorithm is None or done % BLOCK == 0:
@@ -111,7 +111,7 @@ def evolve(
                 kept.save(_Population(theta, done, spent, kind.memory(algorithm)))
                 written = now
             if stop.made:
-                raise KeyboardInterrupt
+                raise stop.stopped()
     return Evolved(theta, spent)
 
 
