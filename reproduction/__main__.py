@@ -72,8 +72,9 @@ def make(
             _, folder = reproduce(name, store)
             text = (folder / "table.md").read_text().partition("\n## ")[0]  # without what differs from the paper
             console.print(text, soft_wrap=True, markup=False, highlight=False)
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"stopped in {name}; the same command continues") from None
+        except KeyboardInterrupt as stop:
+            stop.args = (f"stopped in {name}; the same command continues",)
+            raise
         except HyperfrontError as error:  # other items may not need the missing data
             failed.append(name)
             console.print(f"{name}: {error}\n", style="red", soft_wrap=True, markup=False)
