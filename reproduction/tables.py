@@ -88,17 +88,17 @@ class Measured:
 
     def rows(self, comparison: Comparison) -> Iterator[Row]:
         """The method beside the paper's numbers: at its own rays, and at the rays of the baselines."""
-        problem, said, few, minutes = comparison.problem, None, None, None
-        if comparison.as_paper and not self.rate:
-            said, few, minutes = (by.get(problem, {}).get(self.method) for by in (NUMBERS, SAME_RAYS, MINUTES))
+        problem, like_paper = comparison.problem, comparison.as_paper and not self.rate
+        said = NUMBERS.get(problem, {}).get(self.method) if like_paper else None
+        few = SAME_RAYS.get(problem, {}).get(self.method) if said else None
+        minutes = MINUTES.get(problem, {}).get(self.method) if said else None
         seconds = (shown(self.times.get(key), 1) if not self.rate else "-" for key in ("training", "one_by_one"))
-        rest = *seconds, shown(minutes if said else None, 1), f"{self.results[0].parameters:,}"
-        yield _row(
-            self.name, self.fronts, str(len(self.results[0].rays) or "-"), said, rest, 2 if problem in MNIST else 3
-        )
+        rest = *seconds, shown(minutes, 1), f"{self.results[0].parameters:,}"
+        own, digits = str(len(self.results[0].rays) or "-"), 2 if problem in MNIST else 3
+        yield _row(self.name, self.fronts, own, said, rest, digits)
         if self.same and not self.rate:
             rays, none = str(len(self.same[0]["rays"])), ("", "", "", "")
-            yield _row(f"{self.name}, same rays", self.same, rays, few if said else None, none)
+            yield _row(f"{self.name}, same rays", self.same, rays, few, none)
 
     def document(self) -> dict[str, Any]:
         """Its numbers, for ``data.json``."""
