@@ -21,7 +21,7 @@ ORDER = [
     {"front"},
     {"training"},
     {"export"},
-    {"lightning"},
+    {"tabular", "lightning"},
     {"zoo"},
     {"comparison"},
     {"apps"},
@@ -70,7 +70,16 @@ def test_every_module_has_its_place():
 def test_importing_the_package_loads_no_application_and_no_problem():
     code = "import sys, hyperfront; print(*(name for name in sys.modules if name.startswith('hyperfront.')))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert not {name.split(".")[1] for name in loaded} & {"zoo", "comparison", "apps", "plots", "export", "lightning"}
+    assert not {name.split(".")[1] for name in loaded} & {
+        "zoo",
+        "comparison",
+        "apps",
+        "plots",
+        "export",
+        "tabular",
+        "sklearn",
+        "lightning",
+    }
 
 
 def test_importing_the_package_needs_only_torch_numpy_and_safetensors():
@@ -99,6 +108,10 @@ def test_importing_the_package_needs_only_torch_numpy_and_safetensors():
         "uvicorn",
         "orjson",
         "prometheus_client",
+        "pandas",
+        "polars",
+        "pyarrow",
+        "sklearn",
     }
 
 

@@ -295,7 +295,7 @@ def test_unknown_problems_and_arguments_are_named():
         build("problem2", variables=3)
 
 
-@pytest.mark.parametrize("name", problems())
+@pytest.mark.parametrize("name", [name for name in problems() if name != "table"])
 def test_built_in_problems_know_how_to_be_built_again(name):
     problem = build(name)
     again = build(problem.identity["problem"], **problem.identity["arguments"])

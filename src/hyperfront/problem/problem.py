@@ -67,6 +67,10 @@ class Problem:
     """The folder of the data, if one was given. It is no part of the identity."""
     presentation: Presentation = field(default_factory=Presentation)
     """Title, introduction and sample inputs of its page, and notes for its card."""
+    wrapping: Mapping[str, Any] = field(default_factory=dict)
+    """Options of :meth:`model` that suit the problem, where the caller gives no others."""
+    training: Callable[[], Mapping[str, Any]] | None = None
+    """Returns the arguments of :func:`hyperfront.fit` that suit the problem, where the caller gives no others."""
 
     @property
     def name(self) -> str:
@@ -138,7 +142,7 @@ class Problem:
                 "the problem has no target of its own",
                 fix="supervised(..., make_target=YourModule), or hyperfront.wrap(your_module, objectives) for fit",
             )
-        return wrap(self.make_target(), self.objectives, **options)
+        return wrap(self.make_target(), self.objectives, **{**self.wrapping, **options})
 
     def check_model(self, model: ParetoModel) -> None:
         """Raise an error if the objectives of the model, or their order, differ from the problem's."""

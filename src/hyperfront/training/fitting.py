@@ -47,6 +47,22 @@ from hyperfront.training.settings import Settings
 from hyperfront.training.state import TrainingState
 from hyperfront.training.step import Step
 
+SETTINGS = ("epochs", "rays_per_step", "batch_size", "lr", "schedule", "warmup", "validate_every")
+"""The settings that a problem may have defaults for."""
+DEFAULTS: Mapping[str, Any] = {
+    "solver": EPO(),
+    "preferences": Dirichlet(),
+    "epochs": 30,
+    "rays_per_step": 1,
+    "batch_size": 256,
+    "lr": 1e-3,
+    "schedule": "cosine",
+    "warmup": 0,
+    "validate_every": 1,
+    "validation_rays": 25,
+    "align": False,
+}
+
 
 def fit(
     model: ParetoModel,
@@ -54,14 +70,14 @@ def fit(
     *,
     solver: Solver | None = None,
     preferences: Preferences | None = None,
-    epochs: int = 30,
-    rays_per_step: int = 1,
-    batch_size: int = 256,
+    epochs: int | None = None,
+    rays_per_step: int | None = None,
+    batch_size: int | None = None,
     share_batch: bool = False,
     optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] | None = None,
-    lr: float = 1e-3,
-    schedule: str | Callable[[Optimizer], LRScheduler] = "cosine",
-    warmup: int = 0,
+    lr: float | None = None,
+    schedule: str | Callable[[Optimizer], LRScheduler] | None = None,
+    warmup: int | None = None,
     seed: int = 0,
     out: str | Path | None = None,
     resume: bool = False,
@@ -69,14 +85,16 @@ def fit(
     engine: str = "auto",
     deterministic: bool = False,
     precision: Precision | None = None,
-    validate_every: int = 1,
-    validation_rays: int | Tensor | Sequence = 25,
+    validate_every: int | None = None,
+    validation_rays: int | Tensor | Sequence | None = None,
     patience: int | None = None,
-    align: bool = False,
+    align: bool | None = None,
     criterion: Callable[[Front], float] | None = None,
     callbacks: Sequence[Callback] | None = None,
 ) -> Run:
     """Train ``model`` on ``problem``; afterwards it holds the weights with the best validation hypervolume.
+
+    Some problems, such as tables, have defaults of their own (:attr:`Problem.training`); the others have those below.
 
     It holds the last weights where there are no validation data, or no reference point to measure a hypervolume from.
     A warning says if all rays end at the same losses, which happens to hypernetworks whose units died.
@@ -86,15 +104,15 @@ def fit(
         problem: What :func:`hyperfront.supervised` or :func:`hyperfront.analytic` returns.
         solver: How the objectives' gradients are weighted; EPO by default.
         preferences: How training rays are drawn; Dirichlet(0.2) by default.
-        epochs: Passes over the training data; for an analytic problem, 100 steps each.
-        rays_per_step: Rays that one step takes a gradient at.
-        batch_size: Rows of a step. A loader has a batch size of its own.
+        epochs: Passes over the training data, 30 by default; for an analytic problem, 100 steps each.
+        rays_per_step: Rays that one step takes a gradient at, 1 by default.
+        batch_size: Rows of a step, 256 by default. A loader has a batch size of its own.
         share_batch: Every ray of a step sees the whole batch; by default the batch is split among them.
         optimizer: Makes an optimizer from the parameters; Adam with ``lr`` by default.
-        lr: The learning rate of that Adam.
-        schedule: ``"cosine"``, ``"constant"``, or a function that makes a scheduler from the optimizer. It is stepped
-            after every step.
-        warmup: Steps over which the learning rate rises from 0, before the cosine or constant schedule.
+        lr: The learning rate of that Adam, 0.001 by default.
+        schedule: ``"cosine"``, the default, ``"constant"``, or a function that makes a scheduler from the optimizer. It
+            is stepped after every step.
+        warmup: Steps over which the learning rate rises from 0, before the cosine or constant schedule; 0 by default.
         seed: Fixes rays, order of the data, and what PyTorch draws (dropout).
         out: The run folder: ``config.json`` and ``environment.json`` (written before the first step),
             ``metrics.jsonl``, ``last.safetensors``, ``previous.safetensors`` (the checkpoint before),
@@ -109,8 +127,8 @@ def fit(
             algorithms are used; an operation that has none is an error, and some are slower.
         precision: How products of a training step are rounded (:mod:`hyperfront.training.precision`): ``"float32"``,
             ``"tf32"``, ``"bf16"``, or None for what PyTorch is set to.
-        validate_every: Epochs between validations; the last epoch always has one.
-        validation_rays: The rays to validate at, or how many of them to lay out evenly.
+        validate_every: Epochs between validations, 1 by default; the last epoch always has one.
+        validation_rays: The rays to validate at, or how many of them to lay out evenly, 25 by default.
         patience: Validations without a better hypervolume that end the run.
         align: Align rays on the validation data at the end (:func:`hyperfront.align`).
         criterion: Measures the validation front instead of its hypervolume; the larger, the better.
@@ -119,19 +137,27 @@ def fit(
     refuse_autocast("fit")
     refuse_several("fit")
     check_handed(model, problem, preferences, callbacks)
-    settings = Settings(
+    used = resolved(
+        problem,
+        solver=solver,
+        preferences=preferences,
         epochs=epochs,
         rays_per_step=rays_per_step,
         batch_size=batch_size,
-        share_batch=share_batch,
-        optimizer=optimizer,
         lr=lr,
         schedule=schedule,
         warmup=warmup,
+        validate_every=validate_every,
+        validation_rays=validation_rays,
+        align=align,
+    )
+    settings = Settings(
+        **{name: used[name] for name in SETTINGS},
+        share_batch=share_batch,
+        optimizer=optimizer,
         seed=seed,
         deterministic=deterministic,
         precision=precision,
-        validate_every=validate_every,
         patience=patience,
     )
     folder = RunFolder(Path(out)) if out is not None else None
@@ -140,10 +166,10 @@ def fit(
         model=model,
         problem=problem,
         settings=settings,
-        solver=check_solver(solver or EPO()),
-        preferences=preferences or Dirichlet(),
-        rays=layout(validation_rays, model.m, model.objectives),
-        align=align,
+        solver=check_solver(used["solver"]),
+        preferences=used["preferences"],
+        rays=layout(used["validation_rays"], model.m, model.objectives),
+        align=used["align"],
         criterion=criterion,
         folder=folder,
         callbacks=[JsonLines(folder.metrics), *told] if folder else told,
@@ -243,8 +269,15 @@ def _finish(job: Job, checkpoints: Checkpoints) -> Front | None:
     return front
 
 
+def resolved(problem: Problem | None, **given: Any) -> dict[str, Any]:
+    """The given arguments of :func:`fit`; those that are None are the problem's, or else the general defaults."""
+    own = problem.training() if problem and problem.training and None in given.values() else {}
+    return {name: own.get(name, DEFAULTS[name]) if value is None else value for name, value in given.items()}
+
+
 def settings_of(arguments: Mapping[str, Any]) -> Settings:
     """The settings that :func:`fit` would have with these arguments, checked."""
     asked = inspect.signature(fit).bind_partial(**arguments)
     asked.apply_defaults()
-    return Settings(**{part.name: asked.arguments[part.name] for part in fields(Settings)})
+    used = {part.name: asked.arguments[part.name] for part in fields(Settings)}
+    return Settings(**used | resolved(None, **{name: used[name] for name in SETTINGS}))

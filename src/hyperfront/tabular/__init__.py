@@ -1,0 +1,19 @@
+"""Tables: a DataFrame or CSV becomes a problem, and a trained model predicts the rows of another table.
+
+    problem = tabular.problem("people.csv", target="hired", sensitive="sex")
+    run = hf.fit(problem.model(), problem, out="runs/people")
+    ray = run.front.select("error", {"fpr_gap": ("<=", 0.05)})
+    tabular.predict(run.model, "new.csv", ray=ray).values
+
+:func:`problem` finds the kinds of columns (:mod:`~hyperfront.tabular.kinds`), splits the rows
+(:mod:`~hyperfront.tabular.splits`), and has objectives by name (:mod:`~hyperfront.tabular.objectives`). What it learns
+of the columns is a :class:`Schema`, which the model holds.
+"""
+
+from hyperfront.tabular.prediction import Prediction, predict, schema_of
+from hyperfront.tabular.reading import read
+from hyperfront.tabular.recipe import recipe_for
+from hyperfront.tabular.schema import Column, Schema
+from hyperfront.tabular.table import problem, recorded
+
+__all__ = ["Column", "Prediction", "Schema", "predict", "problem", "read", "recipe_for", "recorded", "schema_of"]

@@ -1,0 +1,103 @@
+"""The kind of every column: a number, a category, or ignored; found from the values, or given.
+
+============================================ ==========================================================
+column                                       kind
+============================================ ==========================================================
+numbers, or text that states numbers         number
+dates and times (ISO 8601)                   number: days since 1970-01-01
+other text, truth values                     category
+one value only, or no value at all           ignored, with a note
+text that differs in most rows, row numbers  ignored, with a note (it would be learned by heart)
+mostly numbers, with some other text         an error that shows the text
+============================================ ==========================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from hyperfront.errors import DataError, unknown_name
+from hyperfront.tabular.columns import Coded, Columns, as_days, as_number, coded, is_date
+
+Kind = Literal["number", "date", "category", "ignore"]
+MANY = 50
+"""A column with more different texts than this, in most rows another, identifies rows."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The kinds of the columns that can be inputs, and notes on columns that are ignored."""
+
+    kinds: dict[str, Kind]
+    notes: tuple[str, ...]
+
+
+def find_kinds(columns: Columns, given: Mapping[str, Kind]) -> Found:
+    """Find the kind of every column; ``given`` kinds are kept."""
+    for name, kind in given.items():
+        if name not in columns:
+            raise unknown_name("column", name, columns)
+        if kind not in get_args(Kind):
+            raise unknown_name(f"kind of the column {name!r}:", str(kind), get_args(Kind))
+    kinds: dict[str, Kind] = {}
+    notes = []
+    for name, values in columns.items():
+        kinds[name], note = (given[name], "") if name in given else _kind(name, values)
+        notes += [f"column {name!r} is ignored: {note}"] if note else []
+    return Found(kinds, tuple(notes))
+
+
+def _kind(name: str, values: np.ndarray) -> tuple[Kind, str]:
+    """The kind of a column, and why it is ignored."""
+    if values.dtype.kind in "iuf":
+        return _number(values)
+    found = coded(values)
+    if not found.texts:
+        return "ignore", "it has no values"
+    if len(found.texts) == 1 and (found.codes >= 0).all():
+        return "ignore", f"all rows have the same value, {found.texts[0]}"
+    if is_date(values):
+        return "date", ""
+    if values.dtype.kind == "b":
+        return "category", ""
+    return _text(name, found)
+
+
+def _number(values: np.ndarray) -> tuple[Kind, str]:
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return "ignore", "it has no values"
+    least, most = known.min(), known.max()
+    if least == most and len(known) == len(values):
+        return "ignore", f"all rows have the same value, {least:g}"
+    in_order = len(known) == len(values) > MANY and most - least == len(values) - 1
+    if in_order and np.array_equal(np.sort(known), np.arange(least, most + 1)):
+        return "ignore", "it numbers the rows"
+    return "number", ""
+
+
+def _text(name: str, found: Coded) -> tuple[Kind, str]:
+    counts = found.counts()
+    rows = int(counts.sum())
+    stated = np.array([as_number(text) is not None for text in found.texts])
+    if stated.all():
+        table = np.array([*map(float, found.texts), np.nan])
+        return _number(table[found.codes])
+    if counts[stated].sum() > rows / 2:
+        strange = [text for text, fine in zip(found.texts, stated) if not fine]
+        raise DataError(
+            f"column {name!r} mixes numbers with other text",
+            got=", ".join(map(repr, strange[:5])) + (f" and {len(strange) - 5} more" if len(strange) > 5 else ""),
+            expected="numbers, or one of the texts for a missing value, such as an empty field or NA",
+            fix=f'kinds={{"{name}": "number"}} takes other text for missing; kinds={{"{name}": "category"}} keeps it '
+            f"(--kinds {name}=number on the command line)",
+        )
+    if all(as_days(text) is not None for text in found.texts):
+        return "date", ""
+    if len(found.texts) > max(MANY, rows / 2):
+        return "ignore", f"{len(found.texts):,} different texts in {rows:,} rows identify the rows"
+    return "category", ""

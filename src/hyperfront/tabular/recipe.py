@@ -1,0 +1,33 @@
+"""Settings that train a table well, by its number of training rows; ``docs/tables.md`` has the measurements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hyperfront.problem.recipe import Recipe
+from hyperfront.solvers import LS, Solver
+
+STEPS = 3000
+"""Training steps of a run, whatever the number of rows."""
+SOLVER: Solver = LS()
+"""Linear scalarization: a gap may be zero on the whole front, where no ray has equal products ``r_j l_j`` (EPO)."""
+MODEL: dict[str, Any] = {"hidden": 25, "generate": "layers.*"}
+"""Embeddings are trained directly: generated ones learn rare categories by heart, for each ray."""
+
+
+def recipe_for(rows: int, *, steps: int = STEPS) -> Recipe:
+    """The recipe for a table with this many training rows."""
+    rays = 4 if rows >= 256 else 1
+    batch = min(rows, 1024) // rays * rays
+    epochs = max(1, round(steps / (rows // batch)))
+    return Recipe(
+        epochs=epochs,
+        rays_per_step=rays,
+        batch_size=batch,
+        lr=2e-3,
+        warmup=min(50, steps // 10),
+        alpha=1.0,
+        evaluation_rays=66,
+        validate_every=max(1, epochs // 10),
+        model=MODEL,
+    )

@@ -1,0 +1,107 @@
+"""Splits of a table: by rows, by groups of rows that belong together, or by time.
+
+======================= ===========================================================================================
+``"rows"``              every row goes to a random split
+``{"group": column}``   rows with the same value go to the same split, such as all visits of one patient
+``{"time": column}``    the earliest rows train, then come validation, calibration and test
+======================= ===========================================================================================
+
+The order is that of the raw numbers of the generator PCG64, which NumPy promises not to change. Its seed is the pair of
+``seed`` and :data:`OWN`: with ``seed`` alone, the order would depend on values that ``default_rng(seed)`` has drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+
+from hyperfront.errors import DataError, unknown_name
+from hyperfront.tabular.columns import Columns, coded, is_date, numbers
+
+Plan = Literal["rows"] | Mapping[str, str]
+OWN = 0x7461626C65
+"""Separates our random numbers from those of other users of the same seed."""
+SHARES = {"train": 0.6, "val": 0.15, "calibration": 0.1, "test": 0.15}
+
+
+def split_rows(columns: Columns, plan: Plan, shares: Mapping[str, float], seed: int) -> dict[str, np.ndarray]:
+    """Return the row numbers of each split, in the order of the table."""
+    count = len(next(iter(columns.values())))
+    column = split_column(plan, columns)
+    shares = check_shares(shares)
+    if column is None:
+        parts = _cut(_shuffled(count, seed), shares)
+    elif "time" in plan:
+        values, wrong = numbers(columns[column], dates=_has_dates(columns[column]))
+        if wrong or np.isnan(values).any():
+            raise DataError(
+                f"the time column {column!r} has values that are no time",
+                got=repr(wrong[0]) if wrong else f"{int(np.isnan(values).sum())} missing values",
+                expected="numbers or dates such as 2026-01-31",
+                fix="drop these rows",
+            )
+        parts = _cut(np.argsort(values, kind="stable"), shares)
+    else:
+        parts = _whole_groups(coded(columns[column]).codes, shares, seed)
+    if empty := [name for name, rows in parts.items() if not len(rows)]:
+        raise DataError(
+            f"the table has too few rows{' or groups' if column else ''} for its splits",
+            got=f"{count} rows, none for {empty[0]}",
+            fix='other shares, such as shares={"train": .5, "val": .25, "test": .25}',
+        )
+    return {name: np.sort(rows) for name, rows in parts.items()}
+
+
+def split_column(plan: Plan, columns: Columns) -> str | None:
+    """The column that a plan divides the rows by; None for ``"rows"``."""
+    if plan == "rows":
+        return None
+    if not isinstance(plan, Mapping) or len(plan) != 1 or next(iter(plan)) not in ("group", "time"):
+        raise DataError("no such split", got=plan, expected='"rows", {"group": column} or {"time": column}')
+    column = next(iter(plan.values()))
+    if column not in columns:
+        raise unknown_name("column", str(column), columns)
+    return column
+
+
+def check_shares(shares: Mapping[str, float]) -> dict[str, float]:
+    """Return the positive shares; ``train``, ``val`` and ``test`` need one, and they sum to 1."""
+    total = sum(shares.values())
+    fine = set(shares) <= set(SHARES) and all(shares.get(name, 0) > 0 for name in ("train", "val", "test"))
+    if not fine or min(shares.values()) < 0 or not math.isclose(total, 1, abs_tol=1e-6):
+        raise DataError(
+            "these shares make no splits",
+            got=dict(shares),
+            expected=f"positive shares that sum to 1, such as {SHARES}; calibration may be missing",
+        )
+    return {name: shares[name] for name in SHARES if shares.get(name, 0) > 0}
+
+
+def _shuffled(count: int, seed: int) -> np.ndarray:
+    generator = np.random.PCG64(np.random.SeedSequence((seed, OWN)))
+    return np.argsort(generator.random_raw(count), kind="stable")
+
+
+def _cut(order: np.ndarray, shares: Mapping[str, float]) -> dict[str, np.ndarray]:
+    ends = np.round(np.cumsum([*shares.values()])[:-1] * len(order)).astype(int)
+    return dict(zip(shares, np.split(order, ends)))
+
+
+def _whole_groups(codes: np.ndarray, shares: Mapping[str, float], seed: int) -> dict[str, np.ndarray]:
+    """Cut where the groups, in random order, fill the shares; each row without a group is a group of its own."""
+    alone = codes < 0
+    codes = np.where(alone, codes.max(initial=-1) + np.cumsum(alone), codes)
+    order = _shuffled(int(codes.max()) + 1, seed)
+    sizes = np.bincount(codes, minlength=len(order))[order]
+    middle = (np.cumsum(sizes) - sizes / 2) / len(codes)
+    part = np.searchsorted(np.cumsum([*shares.values()])[:-1], middle)
+    of_group = np.empty(len(order), dtype=int)
+    of_group[order] = part
+    return {name: np.flatnonzero(of_group[codes] == place) for place, name in enumerate(shares)}
+
+
+def _has_dates(values: np.ndarray) -> bool:
+    return is_date(values) or (values.dtype == object and bool(numbers(values)[1]))
