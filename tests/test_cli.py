@@ -241,10 +241,10 @@ def test_doctor_finds_this_environment_sound(tmp_path):
     assert "everything is ready" in hyperfront("doctor", folder=tmp_path)
 
 
-COMMANDS = "demo problems train evaluate compare tune explore export serve doctor"
+COMMANDS = "demo problems train evaluate compare tune explore export serve predict doctor"
 
 
-@pytest.mark.parametrize("command", [*COMMANDS.split(), "data fetch", "data prepare"])
+@pytest.mark.parametrize("command", [*COMMANDS.split(), "data fetch", "data prepare", "train t.csv"])
 def test_help_explains_every_option(command, tmp_path):
     text = hyperfront(*command.split(), "--help", folder=tmp_path)
     for block in re.findall(r"│ (--\S+.*?)(?=\n│ --|\n╰)", text, flags=re.DOTALL):
@@ -311,7 +311,9 @@ def test_where_nothing_can_be_written_nothing_is_trained(tmp_path):
     assert "cannot write" in text and "phn-epo" not in text
 
 
-@pytest.mark.parametrize("words", [[], *([name] for name in commands()), ["data", "fetch"]], ids=str)
+@pytest.mark.parametrize(
+    "words", [[], *([name] for name in commands()), ["data", "fetch"], ["train", "t.csv"]], ids=str
+)
 def test_help_fits_on_two_screens(words, tmp_path, monkeypatch):
     columns, lines = 80, 24
     monkeypatch.setenv("COLUMNS", str(columns))

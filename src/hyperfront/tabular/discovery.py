@@ -71,7 +71,7 @@ def discover(columns: Columns, wishes: Wishes, train: np.ndarray, unused: Sequen
     check_names(columns, wishes)
     task, classes = _task(columns[wishes.target], wishes)
     inputs = {name: values for name, values in columns.items() if name != wishes.target}
-    given: dict[str, Kind] = {name: "ignore" for name in unused}
+    given: dict[str, Kind] = dict.fromkeys(unused, "ignore")
     given |= wishes.kinds or {}
     if wishes.target in given:
         raise DataError(

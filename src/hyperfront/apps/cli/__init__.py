@@ -39,7 +39,7 @@ def main(arguments: list[str] | None = None) -> None:
         elif given[:1] == ["data"]:
             data.data.cli(prog="hyperfront data", description=data.DESCRIPTION, args=given[1:], config=every)
         elif given and given[0] in functions:  # alone, so that help and mistakes are about this command only
-            function, prog = functions[given[0]], f"hyperfront {given[0]}"
+            function, prog = _function(given, functions), f"hyperfront {given[0]}"
             tyro.cli(function, prog=prog, description=_wrapped(function), args=given[1:], config=every)
         else:
             _refuse_unknown(given, [*functions, "data"])
@@ -73,6 +73,7 @@ def _functions() -> dict[str, Callable[..., None]]:
     from hyperfront.apps.cli.evaluate import evaluate
     from hyperfront.apps.cli.explore import explore
     from hyperfront.apps.cli.export import export
+    from hyperfront.apps.cli.predict import predict
     from hyperfront.apps.cli.problems import problems
     from hyperfront.apps.cli.results import results
     from hyperfront.apps.cli.serve import serve
@@ -89,9 +90,18 @@ def _functions() -> dict[str, Callable[..., None]]:
         "explore": explore,
         "export": export,
         "serve": serve,
+        "predict": predict,
         "results": results,
         "doctor": doctor,
     }
+
+
+def _function(given: list[str], functions: Mapping[str, Callable[..., None]]) -> Callable[..., None]:
+    """The command of these words; a table to train on has options of its own."""
+    from hyperfront.apps.cli.train_table import train_table
+    from hyperfront.tabular.reading import is_table
+
+    return train_table if given[0] == "train" and any(map(is_table, given[1:])) else functions[given[0]]
 
 
 def _wrapped(function: Callable[..., None]) -> str:

@@ -157,6 +157,10 @@ def draw(front: Front, folder: RunFolder) -> list[Path]:
 def list_files(folder: RunFolder) -> None:
     """Print the files of a run folder, each with its meaning."""
     meaning = {
+        "page.html": "the front and the rows on a page (works offline)",
+        "README.md": "the model card",
+        "choice.json": "the chosen trade-off",
+        "chosen.safetensors": "the network of that trade-off, with a loader beside it",
         "front.html": "the front, to explore in a browser (works offline)",
         "front.png": "the front, as a picture",
         "evolution.html": "the front after each epoch",

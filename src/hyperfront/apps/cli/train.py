@@ -88,7 +88,8 @@ def train(
     """Train a Pareto hypernetwork on a built-in problem, print its front and write a run folder.
 
     A preset of the problem gives the settings marked (preset). Problems with data have quick (minutes on two cores),
-    smoke (seconds), paper (the paper's settings) and best (our settings). Examples:
+    smoke (seconds), paper (the paper's settings) and best (our settings). A CSV file has other options, which
+    `hyperfront train data.csv --help` explains. Examples:
         hyperfront train multi-fashion-mnist --preset best --device cuda
         hyperfront train dtlz2 --arguments m=4 --epochs 100
         hyperfront train fonseca --solver ls --out runs/ls --resume
@@ -119,7 +120,7 @@ def train(
         model={} if hidden is None else {"hidden": hidden},
         arguments=parse(arguments),
     )
-    _check_files(out, result, resume)
+    refuse_unusable(out, result, resume)
     built = build(name, data_dir=data_dir, **settings.arguments)
     if not 0 <= seed < 2**63:
         raise HyperfrontError("this is no valid seed", got=seed, expected="0 to 2**63 - 1")
@@ -140,7 +141,7 @@ def train(
         return
     folder = RunFolder(out or free_folder(Path("runs") / f"{name}-{solver}"))
     before, start = folder.seconds() if resume else 0.0, time.perf_counter()
-    with _resumable(name, folder):
+    with resumable(name, folder):
         run = fit(
             model,
             built,
@@ -167,7 +168,7 @@ def train(
         console.print(f"\n{split}{reached.format(**found.fronts['test'])}; {result}")
 
 
-def _check_files(out: Path | None, result: Path | None, resume: bool) -> None:
+def refuse_unusable(out: Path | None, result: Path | None, resume: bool) -> None:
     """Raise an error now, not after the last epoch, for a folder or file that cannot be written."""
     if resume and out is None:
         raise HyperfrontError("nothing says which run to resume", fix="add --out FOLDER")
@@ -178,7 +179,7 @@ def _check_files(out: Path | None, result: Path | None, resume: bool) -> None:
 
 
 @contextmanager
-def _resumable(name: str, folder: RunFolder) -> Iterator[None]:
+def resumable(name: str, folder: RunFolder) -> Iterator[None]:
     """Inside, Ctrl-C says how to continue."""
     try:
         yield

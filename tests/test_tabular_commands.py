@@ -1,0 +1,77 @@
+"""From a CSV that the package never saw to a front, a page, a card, a choice and predictions: two commands."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+import hyperfront as hf
+from tests.helpers.command import hyperfront
+from tests.helpers.tables import csv_of, people, without
+
+TABLE = without(people(400), "amount")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("table")
+    (folder / "people.csv").write_text(csv_of(TABLE))
+    words = ["--target", "paid", "--sensitive", "group", "--minimize", "error", "--limit", "fpr_gap=.9"]
+    printed = hyperfront("train", "people.csv", *words, "--epochs", "3", "--out", "run", folder=folder)
+    return folder, printed
+
+
+def test_one_command_leads_from_a_csv_to_a_run_folder_with_page_card_and_choice(trained):
+    folder, printed = trained
+    assert "no, yes" in printed and "north; south" in printed and "240 train" in printed
+    names = {file.name for file in (folder / "run").iterdir()}
+    assert {"front.json", "page.html", "README.md", "choice.json", "chosen.safetensors", "chosen.py"} <= names
+    choice = json.loads((folder / "run" / "choice.json").read_text())
+    assert choice["goal"] == "error" and choice["limits"] == {"fpr_gap": ["<=", 0.9]} and "error" in choice["test"]
+    model = hf.load(folder / "run")
+    assert model.record["problem"] == "table"
+    page = (folder / "run" / "page.html").read_text()
+    assert "paid" in page and "south" in page
+
+
+def test_a_second_command_predicts_new_rows(trained):
+    folder, _ = trained
+    table = without(people(30, seed=3), "amount", "paid")
+    table["job"][:4] = "king"
+    (folder / "new.csv").write_text(csv_of(table))
+    printed = hyperfront("predict", "run", "new.csv", "--out", "out.csv", folder=folder)
+    assert "30 rows" in printed and "4 values of job" in printed
+    rows = [*csv.DictReader((folder / "out.csv").read_text().splitlines())]
+    assert len(rows) == 30 and {row["paid"] for row in rows} <= {"no", "yes"}
+    assert all((float(row["probability"]) > 0.5) == (row["paid"] == "yes") for row in rows)
+    at_a_ray = hyperfront("predict", "run", "new.csv", "--ray", "1", "0", "0", folder=folder)
+    assert "and 20 more" in at_a_ray
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--target", "payed"], "did you mean 'paid'"),
+        (["--target", "paid", "--limit", "error=.1"], "--minimize"),
+        (["--target", "paid", "--minimize", "eror"], "nothing in the problem has this name"),
+        (["--target", "paid", "--sensitive", "age"], "--cuts age=25,60"),
+        (["--target", "paid", "--sensitive", "age", "--cuts", "age=old"], "not a number"),
+        (["--target", "paid", "--out", "run"], "already holds a run"),
+        (["--target", "paid", "--minimize", "error", "--limit", "fpr=low"], "not a number"),
+    ],
+)
+def test_mistakes_are_answered_before_anything_is_trained(words, said, trained):
+    folder, _ = trained
+    assert said in hyperfront("train", "people.csv", *words, folder=folder, code=2)
+    assert not (folder / "runs").exists() or not any((folder / "runs").iterdir())
+
+
+def test_a_run_without_a_choice_asks_for_a_ray(trained):
+    folder, _ = trained
+    (folder / "run" / "choice.json").rename(folder / "run" / "kept.json")
+    try:
+        assert "--ray" in hyperfront("predict", "run", "people.csv", folder=folder, code=2)
+    finally:
+        (folder / "run" / "kept.json").rename(folder / "run" / "choice.json")
