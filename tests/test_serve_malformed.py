@@ -328,4 +328,4 @@ def _explore(server: Client) -> None:
             case.call_and_validate(checks=checks, timeout=30)
 
         explore()
-    assert len(routes) == 15
+    assert len(routes) == 16

@@ -68,6 +68,17 @@ REGIONS = ("north", "south", "west")
 PAID = hf.Decision(torch.sigmoid, ("refuse", "lend"))
 
 
+def lender() -> torch.nn.Module:
+    return torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.Flatten(-2))
+
+
+def _encoded(columns) -> torch.Tensor:
+    """Incomes and debts in thousands as inputs of the network; no debt is the mean debt."""
+    income = [(value - 50) / 20 for value in columns["income"]]
+    debt = [(10 - (10 if value is None else value)) / 3 for value in columns["debt"]]
+    return torch.tensor([*zip(income, debt)])
+
+
 def loans(rows: int = 900) -> hf.Problem:
     """A table with three groups of different base rates: log loss against the gap in probability."""
     generator = torch.Generator().manual_seed(0)
@@ -121,12 +132,17 @@ def loans(rows: int = 900) -> hf.Problem:
             ),
         },
         reference=(1, 1),
-        make_target=lambda: torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.Flatten(-2)),
+        make_target=lender,
         presentation=hf.Presentation(
             title="Who gets a loan",
             notes="Every point of the front is a model that decides about loans.\n\nAll numbers are invented.",
             samples=samples,
             decision=PAID,
+            encode=_encoded,
+            columns=("income", "debt"),
+            data=("900 invented rows",),
+            groups=("by region: north, south, west",),
+            use="examples and tests",
         ),
     )
 

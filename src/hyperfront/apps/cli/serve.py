@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import dataclasses
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from hyperfront.apps.cli.arguments import OwnProblem, Target, TrainedRun, Which, check_port
+from hyperfront.apps.cli.arguments import DataFolder, OwnProblem, Target, TrainedRun, Which, check_port
 from hyperfront.apps.cli.opening import asks_for_options
+from hyperfront.apps.cli.output import console
 from hyperfront.errors import HyperfrontError
+
+if TYPE_CHECKING:
+    from hyperfront.apps.serve.service import Service
 
 MEGABYTE = 2**20
 BODIES = 4
@@ -22,9 +27,12 @@ def serve(
     host: Annotated[str, tyro.conf.arg(metavar="NAME")] = "127.0.0.1",
     port: Annotated[int, tyro.conf.arg(metavar="N")] = 8000,
     name: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None,
+    at: Annotated[tuple[float, ...], tyro.conf.arg(metavar="NUMBER ...", help_behavior_hint="")] = (),
+    select: Annotated[str | None, tyro.conf.arg(metavar="TEXT", help_behavior_hint="")] = None,
     which: Which = None,
     target: Target = None,
     problem: OwnProblem = None,
+    data_dir: DataFolder = None,
     input: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SPEC ...", help_behavior_hint="")] = (),
     workers: Annotated[int, tyro.conf.arg(metavar="N")] = 1,
     threads: Annotated[int, tyro.conf.arg(metavar="N")] = 1,
@@ -45,6 +53,7 @@ def serve(
     the ray as one more input. GET /docs explains all routes. If the environment variable HYPERFRONT_API_KEY is set,
     requests must carry it (Authorization: Bearer KEY). Ctrl-C or SIGTERM lets open requests finish. Examples:
         hyperfront serve runs/demo
+        hyperfront serve runs/adult --select "maximize accuracy subject to fpr_gap <= .05"
         hyperfront serve runs/mm --host 0.0.0.0 --workers 4
         hyperfront serve model.safetensors --target mine:Net --input x:FP32:3,64,64
 
@@ -52,6 +61,8 @@ def serve(
         host: Address to listen on; 0.0.0.0 is all of them.
         port: Port to listen on.
         name: Model's name; by default that of folder or file.
+        at: Default ray, for requests without one.
+        select: Default ray, as the best of a loss or score within limits.
         input: Inputs without a problem: NAME:DATATYPE:SIZES of one row, -1 for a free size.
         workers: Processes that share the port.
         threads: CPU threads of each worker.
@@ -78,6 +89,8 @@ def serve(
         problem=problem,
         which=which,
         inputs=input,
+        at=at or None,
+        data_dir=None if data_dir is None else str(data_dir),
         threads=threads,
         cache_bytes=round(cache_mb * MEGABYTE),
         batch_rows=batch_rows,
@@ -92,5 +105,24 @@ def serve(
             seconds=timeout,
         ),
     )
+    if at and select is not None:
+        raise HyperfrontError("two default rays", got="--at and --select", fix="leave one out")
     with asks_for_options():
+        if select is not None:
+            options = dataclasses.replace(options, at=_chosen(options.service(), select))
         serve(options, host=host, port=check_port(port), workers=workers, grace=grace)
+
+
+def _chosen(service: Service, sentence: str) -> tuple[float, ...]:
+    """The ray of the operating point in words, printed with its losses and scores."""
+    from hyperfront.apps.shared.choice import Choice
+    from hyperfront.apps.shared.wording import arguments
+
+    if service.select is None:
+        raise HyperfrontError("the run has no front to choose from", got=f"--select {sentence!r}", fix="--at RAY")
+    found = service.select(Choice(**arguments(sentence)))
+    values = ", ".join(f"{name} {value:.4g}" for name, value in {**found["losses"], **found["scores"]}.items())
+    where = "measured on the model" if found["refined"] else "the best of the stored points: there are no data"
+    ray = tuple(found["ray"])
+    console.print(f"default ray {', '.join(f'{entry:.4g}' for entry in ray)}: {values} ({where})", soft_wrap=True)
+    return ray

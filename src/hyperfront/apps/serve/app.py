@@ -7,7 +7,8 @@ errors are not those of the protocol. :mod:`~hyperfront.apps.serve.openapi` docu
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeVar
@@ -26,7 +27,8 @@ from hyperfront.apps.serve.large import LARGE, LargeWork
 from hyperfront.apps.serve.metrics import Metrics
 from hyperfront.apps.serve.options import ServiceOptions
 from hyperfront.apps.serve.predictor import Outputs
-from hyperfront.apps.serve.service import Service, operating_point
+from hyperfront.apps.serve.rows import Table
+from hyperfront.apps.serve.service import Service
 from hyperfront.apps.shared import choice
 from hyperfront.apps.shared.bodies import Bodies
 from hyperfront.apps.shared.refusal import Refusal, headers, one_line
@@ -50,6 +52,7 @@ class ServerState:
             max_rows=None if service.separate else settings.batch_rows,
             observe=self.metrics.batch,
         )
+        self.searches = ThreadPoolExecutor(1, thread_name_prefix="select")
         self.ready = False
 
     @asynccontextmanager
@@ -61,6 +64,7 @@ class ServerState:
         watching.cancel()
         await self.batcher.close()
         self.large.close()
+        self.searches.shutdown(cancel_futures=True)
         logs.event("stopped", model=self.service.name)
 
     async def _watch(self) -> None:
@@ -95,6 +99,8 @@ class ServerState:
             asked = await self._within(deadline, self.large.run(decode)) if len(body) > LARGE else decode()
             request.scope["notes"] = {"rows": asked.query.rows, "rays": len(asked.query.rays)}
             outputs = await self._within(deadline, self.batcher.submit(asked.query))
+        if self.service.decider is not None and any(index >= len(outputs) for index, _ in asked.outputs):
+            outputs = (*outputs, *self.service.decider(outputs))
         respond = partial(self._respond, asked, outputs, request.headers.get("accept-encoding", ""))
         if sum(output.nbytes for output in outputs) > LARGE:
             return await self._within(deadline, self.large.run(respond))
@@ -109,12 +115,24 @@ class ServerState:
         kind = "application/json" if reply.header_length is None else "application/octet-stream"
         return Response(content, media_type=kind, headers=found)
 
-    async def select(self, request: Request, front: Front) -> dict[str, Any]:
+    async def select(self, request: Request, select: Callable[[choice.Choice], dict[str, Any]]) -> dict[str, Any]:
         """Find the operating point that the body asks for."""
         deadline = asyncio.get_running_loop().time() + self.limits.seconds
         with self.bodies.reader() as reader:
             asked = choice.parse(await reader.read(request, choice.BODY_BYTES))
-        return await self._within(deadline, self.batcher.run(lambda: operating_point(front, asked)))
+        find = partial(select, asked)
+        return await self._within(deadline, asyncio.get_running_loop().run_in_executor(self.searches, find))
+
+    async def predict(self, request: Request, table: Table) -> dict[str, Any]:
+        """Predict rows of a table."""
+        deadline = asyncio.get_running_loop().time() + self.limits.seconds
+        with self.bodies.reader() as reader:
+            body = await reader.read(request)
+            decode = partial(table.decode, body, self.limits, partial(requests.read_rays, self.service, None))
+            query = await self._within(deadline, self.large.run(decode)) if len(body) > LARGE else decode()
+            request.scope["notes"] = {"rows": query.rows, "rays": len(query.rays)}
+            outputs = await self._within(deadline, self.batcher.submit(query))
+        return table.answer(query, outputs)
 
 
 def create_app(service: Service, settings: ServiceOptions = ServiceOptions()) -> FastAPI:  # noqa: B008 (frozen)
@@ -220,7 +238,20 @@ def _front(app: FastAPI, server: ServerState) -> None:
 
     @app.post("/v1/select", **shown("select"))
     async def select(request: Request) -> Response:
-        return _json(await server.select(request, front()))
+        find = server.service.select
+        if find is None:
+            raise Refusal("the run has no front", fix="serve the folder of a run with validation data", status=404)
+        return _json(await server.select(request, find))
+
+    @app.post("/v1/predict", **shown("predict"))
+    async def predict(request: Request) -> Response:
+        if server.service.table is None:
+            raise Refusal(
+                "this model does not take rows with column names",
+                fix="POST /v2/models/NAME/infer with tensors; hf.Presentation(encode=...) reads columns",
+                status=404,
+            )
+        return _json(await server.predict(request, server.service.table))
 
 
 def _errors(app: FastAPI) -> None:

@@ -19,9 +19,23 @@ def metadata(service: Service, version: str) -> dict[str, Any]:
         "versions": [version],
         "platform": "hyperfront_pytorch",
         "inputs": [spec.metadata() for spec in (service.ray, *service.inputs)],
-        "outputs": [spec.metadata() for spec in service.outputs],
-        "parameters": {"objectives": ",".join(service.objectives)},
+        "outputs": [spec.metadata() for spec in service.all_outputs],
+        "parameters": _parameters(service),
     }
+
+
+def _parameters(service: Service) -> dict[str, str]:
+    found = {"objectives": ",".join(service.objectives)}
+    if service.default_ray is not None:
+        found["default_ray"] = _listed(service.default_ray[0].tolist())
+    if service.decider is not None:
+        decision = service.decider.decision
+        found |= {"classes": ",".join(decision.classes), "threshold": f"{decision.threshold:g}"}
+    return found | ({"columns": ",".join(service.table.columns)} if service.table is not None else {})
+
+
+def _listed(ray: list[float]) -> str:
+    return ", ".join(f"{entry:.6g}" for entry in ray)
 
 
 def config(service: Service, settings: ServiceOptions) -> dict[str, Any]:
@@ -36,7 +50,7 @@ def config(service: Service, settings: ServiceOptions) -> dict[str, Any]:
         "backend": "hyperfront",
         "max_batch_size": settings.limits.rows,
         "input": [tensor(spec) for spec in (service.ray, *service.inputs)],
-        "output": [tensor(spec) for spec in service.outputs],
+        "output": [tensor(spec) for spec in service.all_outputs],
     }
 
 
@@ -47,9 +61,22 @@ def overview(service: Service) -> str:
         f"A model of a whole Pareto front, over the objectives {', '.join(service.objectives)}. Every request carries "
         f"a ray: {len(service.objectives)} non-negative numbers that sum to 1 (others are scaled so that they do), as "
         f"the input {RAY!r} (one for the request, or one for each row) or as the parameter {RAY!r}.\n\n"
-        f"Inputs: {inputs or 'the ray alone'}. Outputs: {', '.join(spec.name for spec in service.outputs)}.\n\n"
+        f"Inputs: {inputs or 'the ray alone'}. Outputs: {', '.join(spec.name for spec in service.outputs)}."
+        f"{_more(service)}\n\n"
         f"    {curl(service, 'http://HOST:PORT')}"
     )
+
+
+def _more(service: Service) -> str:
+    """Sentences about the default ray, decisions and columns, where there are any."""
+    parts = []
+    if service.default_ray is not None:
+        parts.append(f"Requests without a ray get the default ray, {_listed(service.default_ray[0].tolist())}.")
+    if service.decider is not None:
+        parts.append("Requests that name the outputs probability or label get them.")
+    if service.table is not None:
+        parts.append("POST /v1/predict takes rows with column names.")
+    return "".join(f" {part}" for part in parts)
 
 
 def example(service: Service) -> dict[str, Any] | None:

@@ -65,6 +65,8 @@ def route(service: Service, which: str, form: str = "") -> dict[str, Any]:
         shown = {"minimize": service.objectives[0], "subject_to": {service.objectives[1]: 0.4}}
         content = {"application/json": {"schema": Choice.model_json_schema(), "example": shown}}
         extra["requestBody"] = {"required": True, "content": content}
+    if which == "predict":
+        extra["requestBody"] = {"required": True, "content": _predict_body(service)}
     if which == "index":
         flag = _object({}, {"ready": {"type": "boolean"}})
         extra["requestBody"] = {"required": False, "content": {"application/json": {"schema": flag}}}
@@ -73,6 +75,18 @@ def route(service: Service, which: str, form: str = "") -> dict[str, Any]:
         "operation_id": f"{which}_versioned" if versioned else which,
         "openapi_extra": extra,
     }
+
+
+def _predict_body(service: Service) -> dict[str, Any]:
+    columns = service.table.columns if service.table is not None else ("column",)
+    row = {"type": "object", "required": [*columns], "additionalProperties": True}
+    ray = {"type": "array", "items": NUMBER, "minItems": len(service.objectives)}
+    schema = _object({"rows": {"type": "array", "items": row}}, {"ray": ray})
+    if service.default_ray is None:
+        schema["required"].append("ray")
+    even = [round(1 / len(service.objectives), 4)] * len(service.objectives)
+    shown = {"rows": [dict.fromkeys(columns, "...")], "ray": even}
+    return {"application/json": {"schema": schema, "example": shown}}
 
 
 def _infer_bodies(service: Service) -> dict[str, Any]:
@@ -90,7 +104,7 @@ def _infer_bodies(service: Service) -> dict[str, Any]:
         },
     )
     output = _object(
-        {"name": {"type": "string", "enum": [spec.name for spec in service.outputs]}},
+        {"name": {"type": "string", "enum": [spec.name for spec in service.all_outputs]}},
         {"parameters": _object({}, {"binary_data": {"type": "boolean"}})},
     )
     request = _object(
@@ -141,8 +155,13 @@ _ROUTES: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {
         _object({"objectives": {}, "rays": _TABLE, "losses": _TABLE}),
         (404,),
     ),
+    "predict": (
+        "Predict rows of a table, by column names",
+        _object({"ray": {"type": "array", "items": NUMBER}, "predictions": {"type": "array", "items": _object({})}}),
+        (400, 404, 408, 413, 415, 422, 503),
+    ),
     "select": (
-        "The ray that minimizes one loss within limits on others",
+        "The ray of the best loss or score within limits on others",
         _object({"ray": {"type": "array", "items": NUMBER}, "losses": _BY_NAME, "scores": _BY_NAME}),
         (400, 404, 408, 413, 415, 422, 503),
     ),

@@ -44,6 +44,9 @@ class WorkerOptions:
     problem: str | None = None
     which: Literal["best", "last"] | None = None
     inputs: tuple[str, ...] = ()
+    at: tuple[float, ...] | None = None
+    """The ray of requests without one."""
+    data_dir: str | None = None
     threads: int = 1
     cache_bytes: int = 2**28
     batch_rows: int = 64
@@ -65,6 +68,8 @@ class WorkerOptions:
             which=self.which,
             inputs=specs,
             cache_bytes=self.cache_bytes,
+            at=self.at,
+            data_dir=self.data_dir,
         )
 
 

@@ -39,7 +39,7 @@ def encode(service: Service, version: str, asked: Asked, outputs: Sequence[Tenso
         )
     entries, blobs = [], []
     for index, binary in asked.outputs:
-        spec, array = service.outputs[index], outputs[index].numpy()
+        spec, array = service.all_outputs[index], outputs[index].numpy()
         entry: dict[str, Any] = {"name": spec.name, "datatype": spec.datatype, "shape": list(array.shape)}
         if binary:
             blobs.append(array.tobytes())

@@ -8,7 +8,7 @@ invalid is refused with a reason. Memory for a shape is allocated only after its
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +52,7 @@ def decode(service: Service, limits: Limits, body: bytearray, header_length: str
         arrays[spec.name] = _array(entry, spec, limits, blobs)
     if blobs.left:
         raise Refusal("bytes are left over after the last tensor", got=f"{blobs.left} bytes")
-    rays = _rays(arrays.pop(RAY, None), parameters.get(RAY), service.objectives)
+    rays = read_rays(service, arrays.pop(RAY, None), parameters.get(RAY))
     missing = [spec.name for spec in service.inputs if spec.name not in arrays]
     if missing:
         raise Refusal("an input is missing", got=sorted(arrays), expected=missing[0])
@@ -60,7 +60,7 @@ def decode(service: Service, limits: Limits, body: bytearray, header_length: str
     query = Query(rays, tuple(torch.from_numpy(array) for array in inputs), _rows(service, inputs, rays, limits))
     outputs = _outputs(document.get("outputs", []), service, parameters)
     for index, _ in outputs:
-        size = service.outputs[index].size
+        size = service.all_outputs[index].size
         if size > 0 and query.rows * size > limits.elements:  # a free size is negative
             raise Refusal("an output would be too large", got=query.rows * size, expected=limits.elements, status=413)
     name = document.get("id", "")
@@ -145,8 +145,12 @@ def _from_json(data: Any, dtype: np.dtype, name: str, count: int) -> np.ndarray:
     return made
 
 
-def _rays(tensor: np.ndarray | None, parameter: Any, objectives: Sequence[str]) -> np.ndarray:
-    """Read rays ``[R, m]`` from the input or the parameter, a list or a text such as ``"0.3, 0.7"``."""
+def read_rays(service: Service, tensor: np.ndarray | None, parameter: Any) -> np.ndarray:
+    """Read rays ``[R, m]`` from the input or the parameter, a list or a text such as ``"0.3, 0.7"``; a request without
+    one gets the default ray of the server, if it has one."""
+    objectives = service.objectives
+    if tensor is None and parameter is None and service.default_ray is not None:
+        return service.default_ray
     if (tensor is None) == (parameter is None):
         raise Refusal(
             "a request needs a ray" if tensor is None else "a request has two rays",
@@ -182,11 +186,11 @@ def _rows(service: Service, inputs: list[np.ndarray], rays: np.ndarray, limits: 
 
 
 def _outputs(asked: Any, service: Service, parameters: Mapping[str, Any]) -> list[tuple[int, bool]]:
-    names = [spec.name for spec in service.outputs]
+    names = [spec.name for spec in service.all_outputs]
     default = parameters.get("binary_data_output", False)
     entries = _entries(asked, "outputs")
     if not entries:
-        return [(index, default is True) for index in range(len(names))]
+        return [(index, default is True) for index in range(len(service.outputs))]
     chosen = []
     for entry in entries:
         if entry["name"] not in names:

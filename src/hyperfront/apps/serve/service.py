@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,7 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hyperfront.apps.serve.deciding import Decider
 from hyperfront.apps.serve.predictor import Outputs, Predictor, Query
+from hyperfront.apps.serve.rows import Table
+from hyperfront.apps.serve.selecting import Selector
 from hyperfront.apps.serve.signature import examples, inputs_of, outputs_of
 from hyperfront.apps.serve.tensors import TensorMetadata
 from hyperfront.apps.shared.cache import WeightCache
@@ -43,6 +46,19 @@ class Service:
     """Whether each query needs its own batch: a network that normalizes by its batch mixes queries otherwise."""
     cache: WeightCache | None = None
     front: Front | None = None
+    """The front that training measured."""
+    select: Callable[[Choice], dict[str, Any]] | None = None
+    decider: Decider | None = None
+    """How outputs become probabilities and labels, if the problem says it."""
+    table: Table | None = None
+    """How rows with column names are predicted, if the problem says it."""
+    default_ray: np.ndarray | None = None
+    """The ray ``[1, m]`` of requests without one."""
+
+    @property
+    def all_outputs(self) -> tuple[TensorMetadata, ...]:
+        """The outputs of the module, then those that only requests which name them get."""
+        return self.outputs + (() if self.decider is None else self.decider.specs)
 
     @property
     def ray(self) -> TensorMetadata:
@@ -58,23 +74,25 @@ def open_run(
     which: Literal["best", "last"] | None = None,
     inputs: Sequence[TensorMetadata] = (),
     cache_bytes: int,
+    at: Sequence[float] | None = None,
+    data_dir: str | Path | None = None,
 ) -> Service:
     """Make the service of a run folder or checkpoint file.
 
     Built-in problems are known by name. For others, ``target`` and ``problem`` are ``"package.module:factory"``, or
-    ``inputs`` states the inputs of the module.
+    ``inputs`` states the inputs of the module. ``at`` is the ray of requests without one.
     """
     model = load(run, target, which=which)
     stated: Any = import_factory(problem) if problem else None
     if stated is None and "problem" in model.record:
-        stated = recorded_problem(model.record, most=model.target.n)
+        stated = recorded_problem(model.record, most=model.target.n, data_dir=data_dir)
     if not isinstance(stated, Problem | None):
         raise HyperfrontError("the factory made no problem", got=type(stated).__name__, expected="hyperfront.Problem")
     path = Path(run).resolve()
     stored = RunFolder(path).front
     front = Front.load(stored) if path.is_dir() and stored.exists() else None
     own = path.name if path.is_dir() else path.stem
-    return serve_model(model, stated, name=name or own, inputs=inputs, cache_bytes=cache_bytes, front=front)
+    return serve_model(model, stated, name=name or own, inputs=inputs, cache_bytes=cache_bytes, front=front, at=at)
 
 
 def serve_model(
@@ -85,13 +103,14 @@ def serve_model(
     inputs: Sequence[TensorMetadata] = (),
     cache_bytes: int = 2**28,
     front: Front | None = None,
+    at: Sequence[float] | None = None,
 ) -> Service:
-    """Make the service of a model in memory; ``inputs`` state the inputs of its module, if no problem does."""
+    """Make the service of a model in memory; ``inputs`` state the inputs of its module, if no problem does, and ``at``
+    is the ray of requests without one."""
     cache = WeightCache(model, cache_bytes)
     specs, nest, names, flatten = tuple(inputs), tuple, None, lambda output: tuple(tensors(output))
     if problem is not None and problem.function is not None:
         front = front or evaluate(model, problem)
-        front = replace(front, evaluator=lambda rays: evaluate(model, problem, rays))
         names, flatten = ["theta", "losses"], _point_and_losses(problem)
     elif not specs:
         specs, nest = inputs_of(problem, model.target.skeleton)
@@ -101,27 +120,38 @@ def serve_model(
         )
     predictor = Predictor(cache, nest, flatten)
     separate = model.target.batchnorm == "batch" and bool(model.target.norms)
+    outputs = _try_out(predictor, specs, names, alone=not separate)
+    decider = _decider(problem, predictor, specs)
     return Service(
         name=name,
         objectives=model.objectives,
         inputs=specs,
-        outputs=_try_out(predictor, specs, names, alone=not separate),
+        outputs=outputs,
         predict=predictor,
         seconds=predictor.seconds,
         separate=separate,
         cache=cache,
         front=front,
+        select=None if front is None and problem is None else Selector(model, problem, front),
+        decider=decider,
+        table=_table(problem, decider),
+        default_ray=None if at is None else model.check(at).float().cpu().numpy(),
     )
 
 
-def operating_point(front: Front, asked: Choice) -> dict[str, Any]:
-    """The operating point as JSON: its ray, with the losses and scores there."""
-    found = asked.select(front).document()
-    values = found.pop("values")
-    return found | {
-        "losses": {name: values[name] for name in front.objectives},
-        "scores": {name: values[name] for name in front.scores},
-    }
+def _decider(problem: Problem | None, predictor: Predictor, specs: Sequence[TensorMetadata]) -> Decider | None:
+    """How outputs become probabilities and labels, if the problem says it."""
+    decision = None if problem is None else problem.presentation.decision
+    if decision is None or problem is None or problem.function is not None:
+        return None
+    with torch.inference_mode():
+        at = predictor.cache.get(np.full((1, predictor.cache.model.m), 1, np.float32))[0]
+        return Decider(decision, predictor.cache.run(at, predictor.nest(examples(specs, 2)[0])))
+
+
+def _table(problem: Problem | None, decider: Decider | None) -> Table | None:
+    shown = None if problem is None else problem.presentation
+    return None if shown is None or shown.encode is None else Table(shown.columns, shown.encode, decider)
 
 
 def _try_out(
