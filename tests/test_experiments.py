@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,10 +13,13 @@ import hyperfront as hf
 from hyperfront.comparison import Result, summarize
 from hyperfront.comparison.result import load_folder
 from hyperfront.comparison.table import COLUMNS
+from hyperfront.comparison.tuned import Tuned
 from hyperfront.errors import CheckpointError
 from hyperfront.indicators import uniformity
 from hyperfront.problem.registry import problems
 from hyperfront.storage.provenance import describe
+
+STORED = Path(__file__).parents[1] / "reproduction" / "results" / "full"
 
 
 def result(seed: int, losses: list[list[float]], solver: str = "epo") -> Result:
@@ -102,6 +106,23 @@ def test_a_file_gives_back_what_was_saved_and_others_are_refused(tmp_path):
         (tmp_path / "bad.json").write_text(json.dumps(document | damage))
         with pytest.raises(CheckpointError, match=r"bad\.json"):
             Result.load(tmp_path / "bad.json")
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "settings"),
+    [
+        (Result, "studies/sarcos-blocks-phn/results/phn-epo-0.json", "settings"),
+        (Tuned, "tuned/sarcos-phn-epo.json", "made_with"),
+    ],
+)
+def test_a_file_of_the_schema_before_is_read_and_saved_in_todays(kind, file, settings, tmp_path):
+    stored = json.loads((STORED / file).read_text())
+    assert stored.get("schema", 1) == 1 and "initialisation" in stored[settings]["model"]
+    found, copy = kind.load(STORED / file), tmp_path / "today.json"
+    assert getattr(found, settings)["model"]["initialization"] == stored[settings]["model"]["initialisation"]
+    found.save(copy)
+    assert json.loads(copy.read_text())["schema"] == 2 and "initialisation" not in copy.read_text()
+    assert kind.load(copy) == found
 
 
 @pytest.mark.parametrize("text", ['{"format": "hyperfront-result", "sch', '["hyperfront-result"]'])
