@@ -11,6 +11,7 @@ from torch import Tensor
 from hyperfront import preferences
 from hyperfront.errors import ProblemError
 from hyperfront.front.front import Front
+from hyperfront.front.origin import Origin
 from hyperfront.model import ParetoModel
 from hyperfront.model.derivatives import retried
 from hyperfront.model.expected import expect_model
@@ -55,6 +56,7 @@ def evaluate(
         convention=model.record.get("convention", "inverse"),
         provenance=record | ({"split": split.name} if problem.has_data else {}),
         evaluator=lambda more: evaluate(model, split, more, batch_size=batch_size),
+        origin=Origin(model, split) if problem.has_data else None,
         meanings=problem.meanings,
     )
 

@@ -21,6 +21,7 @@ from hyperfront import indicators, preferences
 from hyperfront.errors import CheckpointError, ProblemError
 from hyperfront.front import question as questions
 from hyperfront.front import selection
+from hyperfront.front.origin import Origin
 from hyperfront.front.question import Limit
 from hyperfront.front.selection import Selection
 from hyperfront.preferences import Convention
@@ -50,6 +51,8 @@ class Front:
     convention: Convention = "inverse"
     provenance: Mapping[str, Any] = field(default_factory=dict)
     evaluator: Callable[[Tensor], Front] | None = field(default=None, repr=False)
+    origin: Origin | None = field(default=None, repr=False)
+    """The model and the split behind the front, if it has rows that can certify limits."""
     meanings: Mapping[str, Meaning] = field(default_factory=dict)
     """Label, unit, direction and bounds of every loss and score. Less of a loss is better; a score without a given
     meaning has an unknown direction."""
@@ -119,6 +122,8 @@ class Front:
         minimize: str | None = None,
         maximize: str | None = None,
         subject_to: Mapping[str, Limit] | None = None,
+        confidence: float | None = None,
+        future_rows: int | None = None,
         rounds: int = 8,
     ) -> Selection:
         """Find the ray that minimizes or maximizes a loss or score within limits on others.
@@ -127,13 +132,18 @@ class Front:
         a pair with its own direction such as ``(">=", 0.9)``. The search starts at the sampled points and continues on
         the whole continuous front (:mod:`hyperfront.front.search`); the answer is never worse than the best point.
 
+        With ``confidence=.95`` the limits hold for the population that the rows were drawn from, with probability at
+        least .95 over the rows of ``problem.calibration`` (:mod:`hyperfront.front.certification`); with ``future_rows``
+        they hold for the values on that many new rows. Limits that cannot be certified are an error with the smallest
+        limits that can.
+
         >>> rays = preferences.das_dennis(2, 4)
         >>> front = Front(("a", "b"), rays, rays, evaluator=lambda more: Front(("a", "b"), more, more))
         >>> round(front.select(minimize="a", subject_to={"b": 0.6}).values["a"], 4)
         0.4
         """
         question = questions.read(minimize, maximize, subject_to, self.meanings)
-        return selection.select(self, question, rounds=rounds)
+        return selection.select(self, question, confidence=confidence, future_rows=future_rows, rounds=rounds)
 
     def columns(self) -> dict[str, Tensor]:
         """Losses and scores by name, ``[R]`` each."""

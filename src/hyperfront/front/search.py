@@ -19,6 +19,9 @@ from hyperfront.errors import UnattainableError
 from hyperfront.front.question import Question
 
 Columns = Mapping[str, Tensor]
+Measure = Callable[[Tensor], Columns]
+Points = tuple[Tensor, Columns]
+"""Rays ``[R, m]`` and their losses and scores ``[R]`` by name, the best point first."""
 Limits = Mapping[str, tuple[str, float]]
 
 
@@ -47,9 +50,7 @@ def check(columns: Columns, index: int, question: Question) -> None:
         )
 
 
-def search(
-    measure: Callable[[Tensor], Columns], rays: Tensor, columns: Columns, question: Question, *, rounds: int
-) -> tuple[Tensor, dict[str, Tensor]]:
+def search(measure: Measure, rays: Tensor, columns: Columns, question: Question, *, rounds: int) -> Points:
     """Find the best ray, starting from the measured points ``rays [R, m]``; ``measure`` evaluates new rays.
 
     It returns all points, the best first: rays ``[R', m]`` and their columns ``[R']``. The first point was measured
@@ -72,7 +73,7 @@ def search(
     return first(rays, columns, index)
 
 
-def first(rays: Tensor, columns: Columns, index: int) -> tuple[Tensor, dict[str, Tensor]]:
+def first(rays: Tensor, columns: Columns, index: int) -> Points:
     """The points with that of ``index`` first."""
     order = torch.tensor([index, *(other for other in range(len(rays)) if other != index)])
     return rays[order], {name: values[order] for name, values in columns.items()}

@@ -7,18 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 
 from hyperfront.errors import SelectionError, UnattainableError
 from hyperfront.front import search
+from hyperfront.front.certificate import Certificate
 from hyperfront.front.question import Question
+from hyperfront.front.search import Columns, Points
 from hyperfront.problem import Meaning
 
 if TYPE_CHECKING:
+    from hyperfront.front.certification import Certifier
     from hyperfront.front.front import Front
-
-Points = tuple[Tensor, Mapping[str, Tensor]]
-"""Rays ``[R, m]`` and their losses and scores ``[R]`` by name, the best point first."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ class Selection:
     split: str | None
     """The split of the front, such as ``val``."""
     meanings: Mapping[str, Meaning]
+    certificate: Certificate | None = None
+    """The guarantee for the limits, if a confidence was asked for."""
 
     @property
     def goal(self) -> str:
@@ -75,6 +78,8 @@ class Selection:
             role = " (goal)" if name == self.goal else f" (limit {limit[0]} {limit[1]:g})" if limit else ""
             lines.append(f"  {self.meanings[name].title}: {value:.4g}{role}")
         lines.append(f"  measured{where}; {self.goal} is {self.spread}")
+        if self.certificate is not None:
+            lines.append("  " + str(self.certificate).replace("\n", "\n  "))
         if not self.refined:
             lines.append("  only the points of the front were searched, since it has no model")
         return "\n".join(lines)
@@ -91,16 +96,30 @@ class Selection:
             "spread": {"low": spread.low, "high": spread.high, "found": spread.found, "searches": spread.searches},
             "refined": self.refined,
             "split": self.split,
+            "certificate": None if self.certificate is None else self.certificate.document(),
         }
 
 
-def select(front: Front, question: Question, *, rounds: int) -> Selection:
-    """Answer a question: the best of three searches, from the whole grid and from each half of it."""
+def select(
+    front: Front, question: Question, *, confidence: float | None, future_rows: int | None, rounds: int
+) -> Selection:
+    """Answer a question: the best of three searches, from the whole grid and from each half of it; with a confidence,
+    the best ray whose limits are certified."""
     if not len(front):
         raise SelectionError("nothing to select from", got="a front without rays")
+    if future_rows is not None and confidence is None:
+        raise SelectionError("future_rows needs a confidence", fix="confidence=0.95")
+    certifier = None if confidence is None else _certifier(front, question, confidence, future_rows)
     if front.evaluator is None:
         warnings.warn("this front has no model, so only its own points are searched", stacklevel=3)
-    (rays, columns), spread = _searches(front, question, rounds)
+    points, spread = searched(front, question, rounds)
+    certificate = None
+    if certifier is not None and front.evaluator is not None:
+        evaluator = front.evaluator
+        candidates = certifier.candidates(points, lambda rays: evaluator(rays).columns(), rounds)
+        chosen, certificate = certifier.certify(candidates)
+        points = chosen.ray[None], evaluator(chosen.ray[None]).columns()
+    rays, columns = points
     return Selection(
         ray=rays[0],
         values={name: values[0].item() for name, values in columns.items()},
@@ -109,11 +128,25 @@ def select(front: Front, question: Question, *, rounds: int) -> Selection:
         refined=front.evaluator is not None,
         split=front.provenance.get("split"),
         meanings=front.meanings,
+        certificate=certificate,
     )
 
 
-def _searches(front: Front, question: Question, rounds: int) -> tuple[Points, Spread]:
-    """The points of the best search, and the range of the goal over all searches."""
+def _certifier(front: Front, question: Question, confidence: float, future_rows: int | None) -> Certifier:
+    """What certifies the limits, or an error if nothing can."""
+    from hyperfront.front.certification import Certifier  # needs scipy
+
+    if front.origin is None or front.evaluator is None:
+        raise SelectionError(
+            "only a front with a model and data can certify limits",
+            got="an analytic problem" if front.evaluator else "a front from a file",
+            fix="hf.evaluate(model, problem.val).select(...), with problem = hf.supervised(..., calibration=...)",
+        )
+    return Certifier(front.origin, question, confidence, future_rows)
+
+
+def searched(front: Front, question: Question, rounds: int) -> tuple[Points, Spread]:
+    """The points of all searches, the best first, and the range of the goal over the searches."""
     found: list[Points] = []
     refusal: UnattainableError | None = None
     for part in (slice(None), slice(0, None, 2), slice(1 if len(front) > 1 else 0, None, 2)):
@@ -125,11 +158,12 @@ def _searches(front: Front, question: Question, rounds: int) -> tuple[Points, Sp
     if refusal is not None and not found:
         raise refusal
     goals = [columns[question.goal][0].item() for _, columns in found]
-    best = min(found, key=lambda points: question.cost(points[1])[0].item())
-    return best, Spread(min(goals), max(goals), len(found))
+    found.sort(key=lambda points: question.cost(points[1])[0].item())
+    columns = {name: torch.cat([part[name] for _, part in found]) for name in found[0][1]}
+    return (torch.cat([rays for rays, _ in found]), columns), Spread(min(goals), max(goals), len(found))
 
 
-def _search(front: Front, rays: Tensor, columns: Mapping[str, Tensor], question: Question, rounds: int) -> Points:
+def _search(front: Front, rays: Tensor, columns: Columns, question: Question, rounds: int) -> Points:
     evaluator = front.evaluator
     if evaluator is not None:
         return search.search(lambda more: evaluator(more).columns(), rays, columns, question, rounds=rounds)

@@ -24,14 +24,17 @@ class Choice(BaseModel):
     maximize: Annotated[str | None, Field(description="The name of a score of which more is better")] = None
     subject_to: Annotated[dict[str, Limit], Field(description="Limits by name of loss or score")] = {}
 
+    confidence: Annotated[float | None, Field(description="Certify the limits with this probability", ge=0.5, lt=1)] = (
+        None
+    )
+    future_rows: Annotated[int | None, Field(description="Certify them for this many new rows", gt=0)] = None
+
     def select(self, front: Front, *, rounds: int = 8) -> Selection:
         """Find the operating point; ``rounds`` as in :meth:`~hyperfront.front.Front.select`."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the response says whether the point was refined
             try:
-                return front.select(
-                    minimize=self.minimize, maximize=self.maximize, subject_to=self.subject_to, rounds=rounds
-                )
+                return front.select(**self.model_dump(), rounds=rounds)
             except SelectionError as error:
                 raise Refusal(
                     error.what,

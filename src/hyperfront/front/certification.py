@@ -1,0 +1,237 @@
+"""Certification: find the best ray whose limits hold in the population with a given probability.
+
+The rows of the front's split (validation) choose, and the calibration rows, which chose nothing, test:
+
+1. *Candidates.* Searches with tighter and tighter limits give rays between the safest and the best. Those that no other
+   ray beats in both goal and safety are kept and ordered, safest first; the safety of a ray is its smallest distance to
+   a limit in standard errors. (Pareto Testing: Laufer-Goldshtein et al., 2023.)
+2. *Tests.* On the calibration rows the candidates are tested in that order, each at the level ``1 - confidence``, until
+   one fails. With several limits, all must pass. The last candidate that passes is the answer.
+
+Many tests need no correction here: let ``j`` be the first candidate in the order, which was fixed beforehand, that
+violates a limit in the population. To return any violating candidate, ``j`` must pass, and the test of the limit that
+``j`` violates passes with a probability of at most ``1 - confidence``. (Fixed-sequence testing, as in Learn then Test:
+Angelopoulos et al., 2021; for several limits, the intersection-union test: Berger, 1982.)
+
+With ``future_rows`` half of the level certifies tighter limits for the population, with which a sample of that many
+rows keeps the limits with the other half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from hyperfront.errors import SelectionError, UnattainableError
+from hyperfront.front import search
+from hyperfront.front.certificate import Certificate, CertifiedLimit
+from hyperfront.front.evidence import Evidence, Scale
+from hyperfront.front.origin import Origin
+from hyperfront.front.question import Question
+from hyperfront.front.rows import evidence, scale
+from hyperfront.front.search import Points
+from hyperfront.problem import Split
+from hyperfront.storage import batches
+
+MARGINS = (0.7, 1.4, 2.1, 2.8, 3.5)
+"""Distances to the limits that are searched, in standard errors of the calibration rows."""
+MOST = 30
+"""The most candidates."""
+STEP = 0.1
+"""Candidates differ in their safety by at least this many standard errors."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A ray ``[m]`` with its evidence on the rows that chose it."""
+
+    ray: Tensor
+    cost: float
+    evidence: Mapping[str, Evidence]
+    safety: float
+
+
+@dataclass(frozen=True)
+class Certifier:
+    """What is asked for: a question, how sure the answer must be, and for how many new rows."""
+
+    origin: Origin
+    question: Question
+    confidence: float
+    future_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.question.limits:
+            raise SelectionError("there is no limit to certify", fix="subject_to={name: limit}, or no confidence=")
+        if not 0.5 <= self.confidence < 1:
+            raise SelectionError("the confidence is no probability between .5 and 1", got=self.confidence)
+        if self.future_rows is not None and not (isinstance(self.future_rows, int) and self.future_rows > 0):
+            raise SelectionError("future_rows is not a number of rows", got=self.future_rows)
+        self.calibration  # noqa: B018 (raises an error if there is none)
+
+    @property
+    def calibration(self) -> Split:
+        return self.origin.calibration()
+
+    def scale(self, name: str) -> Scale:
+        return scale(self.origin.split.problem, name)
+
+    def chosen(self, ray: Tensor) -> dict[str, Evidence]:
+        """The evidence of the rows that choose, of which standard errors and tests are used."""
+        return evidence(self.origin.model, self.origin.split, ray, self.question.limits, resamples=100)
+
+    def tested(self, candidate: Candidate) -> dict[str, Evidence]:
+        """The evidence of the calibration rows."""
+        limits, like = self.question.limits, candidate.evidence
+        return evidence(self.origin.model, self.calibration, candidate.ray, limits, like=like)
+
+    # ---- candidates ------------------------------------------------------------------------------------------
+
+    def candidates(self, points: Points, measure: search.Measure, rounds: int) -> list[Candidate]:
+        """The candidates, safest first, from the points of the searches so far; the first point is the best."""
+        rays, columns = points
+        errors = self._errors(self.chosen(rays[0]))
+        for question in self._searches(errors):
+            try:
+                rays, columns = search.search(measure, rays, columns, question, rounds=max(1, rounds // 2))
+            except UnattainableError:
+                continue
+        slack = torch.stack([self._slack(name, columns[name]) / errors[name] for name in errors]).amin(0)
+        cost = self.question.cost(columns)
+        usable = (slack >= 0) & cost.isfinite()
+        rough = _path(slack, cost, usable, 0.0)
+        kept = [rough[round(place)] for place in torch.linspace(0, len(rough) - 1, min(MOST, len(rough))).tolist()]
+        found = [self._candidate(rays[index], columns, index) for index in kept]
+        safety = torch.tensor([each.safety for each in found]).double()
+        order = _path(safety, torch.tensor([each.cost for each in found]).double(), safety >= 0, STEP)
+        return [found[index] for index in order]
+
+    def _searches(self, errors: Mapping[str, float]) -> Iterator[Question]:
+        """The safest values of each limited measure, and the goal within tighter limits."""
+        for name, (sign, _) in self.question.limits.items():
+            yield Question(name, maximize=sign == ">=")
+        for margin in MARGINS:
+            tight = {
+                name: (sign, limit - margin * errors[name] if sign == "<=" else limit + margin * errors[name])
+                for name, (sign, limit) in self.question.limits.items()
+            }
+            yield replace(self.question, limits=tight)
+
+    def _candidate(self, ray: Tensor, columns: Mapping[str, Tensor], index: int) -> Candidate:
+        found = self.chosen(ray)
+        errors = self._errors(found)
+        slack = [float(self._slack(name, columns[name][index])) / errors[name] for name in errors]
+        return Candidate(ray, self.question.cost(columns)[index].item(), found, min(slack))
+
+    def _slack(self, name: str, values: Tensor) -> Tensor:
+        sign, limit = self.question.limits[name]
+        return limit - values if sign == "<=" else values - limit
+
+    def _errors(self, found: Mapping[str, Evidence]) -> dict[str, float]:
+        """Standard errors of the values on calibration rows, in the units of the front; not zero, since rows without
+        variation vary by at least one of them."""
+        count = _rows(self.calibration)
+        return {
+            name: abs(self.scale(name).slope) * max(each.error, 1 / each.rows) * (each.rows / count) ** 0.5
+            for name, each in found.items()
+        }
+
+    # ---- tests -----------------------------------------------------------------------------------------------
+
+    def certify(self, candidates: list[Candidate]) -> tuple[Candidate, Certificate]:
+        """The best candidate that the calibration rows certify, with its certificate."""
+        passed = self.walk(candidates, self.tested)
+        if not passed:
+            raise self._refusal(candidates)
+        found = passed[-1]
+        limits = {name: self._limit(name, each) for name, each in found.items()}
+        rows = next(iter(found.values())).rows
+        certificate = Certificate(self.confidence, limits, rows, self.future_rows, len(candidates), len(passed))
+        return candidates[len(passed) - 1], certificate
+
+    def walk(
+        self, candidates: list[Candidate], evidence_of: Callable[[Candidate], Mapping[str, Evidence]]
+    ) -> list[Mapping[str, Evidence]]:
+        """Test the candidates in order until the first failure; the evidence of those that passed."""
+        passed = []
+        for candidate in candidates:
+            found = evidence_of(candidate)
+            if not all(each.passes(*self._tested(name, each)[:2], self._level) for name, each in found.items()):
+                break
+            passed.append(found)
+        return passed
+
+    @property
+    def _level(self) -> float:
+        """The level of the tests of the population."""
+        return (1 - self.confidence) / (1 if self.future_rows is None else 2)
+
+    def _tested(self, name: str, found: Evidence) -> tuple[str, float, str]:
+        """The limit of the population in the units of the function, and whether it is exact."""
+        sign, limit = self.scale(name).raw(*self.question.limits[name])
+        if self.future_rows is None:
+            return sign, limit, found.method
+        limit, method = found.ahead(sign, limit, self._level / len(self.question.limits), self.future_rows)
+        return sign, limit, "exact" if method == found.method == "exact" else "asymptotic"
+
+    def _limit(self, name: str, found: Evidence) -> CertifiedLimit:
+        units, (sign, limit) = self.scale(name), self.question.limits[name]
+        raw, tested, method = self._tested(name, found)
+        return CertifiedLimit(
+            value=units.shown(found.value),
+            bound=units.shown(found.bound(raw, self._level)),
+            sign=sign,
+            limit=limit,
+            tested=units.shown(tested),
+            method="exact" if method == "exact" else "asymptotic",
+        )
+
+    def _refusal(self, candidates: list[Candidate]) -> UnattainableError:
+        """The error that names the smallest limits that the safest candidate is certified for."""
+        asked = ", ".join(f"{name} {sign} {limit:g}" for name, (sign, limit) in self.question.limits.items())
+        what = f"the calibration rows certify no ray at confidence {self.confidence:g}"
+        if not candidates:
+            return UnattainableError(what, got=asked, fix="relax the limits, or train longer")
+        found = self.tested(candidates[0])
+        smallest = []
+        for name, each in found.items():
+            limit = self._limit(name, each)
+            kept = each.passes(*self._tested(name, each)[:2], self._level)
+            smallest.append(f"{name} {limit.sign} {limit.limit if kept else _outside(limit):.4g}")
+        return UnattainableError(
+            what,
+            got=asked,
+            expected=f"limits that the rows can certify; the smallest at the safest ray are {', '.join(smallest)}",
+            fix="relax the limits to these, lower the confidence, or use more calibration rows",
+        )
+
+
+def _outside(limit: CertifiedLimit) -> float:
+    """The smallest limit that is certified: the bound, further out by what future rows need."""
+    beyond = limit.bound + (limit.limit - limit.tested)
+    grain = 10.0**-4 * max(abs(beyond), 1e-4)  # rounded to the loose side
+    return beyond + grain if limit.sign == "<=" else beyond - grain
+
+
+def _path(safety: Tensor, cost: Tensor, usable: Tensor, step: float) -> list[int]:
+    """The usable points in the order of their safety, each cheaper than all before, and at least ``step`` apart."""
+    path: list[int] = []
+    for index in safety.argsort(descending=True, stable=True).tolist():
+        if not usable[index] or (path and not cost[index] < cost[path[-1]]):
+            continue
+        if len(path) > 1 and safety[path[-2]] - safety[index] < step:
+            path[-1] = index  # cheaper, and nearly as safe
+        else:
+            path.append(index)
+    return path
+
+
+def _rows(split: Split) -> int:
+    """The number of rows of a split."""
+    known = getattr(split.source, "rows", None)
+    if isinstance(known, int):
+        return known
+    return sum(batches.rows(batch) for batch in split.source.batches(1024, torch.device("cpu")))
