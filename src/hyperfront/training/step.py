@@ -45,6 +45,10 @@ MEMORY = 0.01
 """The share of a step in that mean."""
 
 
+Solve = Callable[[Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor]]
+"""``(losses [R, m], rays [R, m], gram [R, m, m] or None) -> weights [R, m], status [R]``."""
+
+
 class StepResult(NamedTuple):
     """What a step found: ``losses [R, m]``, ``weights [R, m]``, ``status`` uint8 ``[R]``."""
 
@@ -73,9 +77,17 @@ class Step:
         """The losses of all rays together, ``m`` times ``[R]``, by an engine that compiles them."""
         self.mean = torch.zeros(model.m, dtype=torch.float64, device=model.device)
         """Running mean ``[m]`` of the losses, the scale for :data:`FLOOR`; 0 before the first step."""
+        self.weigh: Solve = self.solve
+        """Finds the weights; an engine that traces a step calls the solver from outside of the trace."""
 
     def __call__(self, rays: Tensor, batch: Batch, factors: Factors | None = None) -> StepResult:
         """The gradient of one step; of layers in ``factors``, if an optimizer has them, as factors."""
+        result = self.gradient(rays, batch, factors)
+        self.remember(result.losses)
+        return result
+
+    def gradient(self, rays: Tensor, batch: Batch, factors: Factors | None = None) -> StepResult:
+        """The same without moving the running mean of the losses."""
         model, solver, shared = self.model, self.solver, self.shared()
         split = self.split and len(rays) > 1  # one ray sees it all
         parts = self.problem.divided(batch, len(rays)) if split else batch
@@ -98,7 +110,7 @@ class Step:
                             member.passes = passes(model, member.columns, wanted, keep=bool(shared) and not alone)
                 found.append(self._solved(group, len(rays), shared))
         if not found:  # together did not work: the rays go in turn from now on
-            return self(rays, batch, factors)
+            return self.gradient(rays, batch, factors)
 
         results, gradients = zip(*found)
         thetas, *others = zip(*gradients)
@@ -106,10 +118,7 @@ class Step:
         for parameter, each in zip(shared, others):
             gradient = total(each)
             parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
-        result = StepResult(*map(joined, zip(*results)))
-        if solver.positive:
-            self._average(result.losses.clamp_min(0) if self.ideals.matter else result.losses)
-        return result
+        return StepResult(*map(joined, zip(*results)))
 
     def shared(self) -> list[nn.Parameter]:
         """The parameters of the target that are trained directly, the same for all rays."""
@@ -162,7 +171,7 @@ class Step:
             ranks.average([values, *(row for member in group if member.passes for row in member.passes[0])])
         if solver.needs_gram:
             gram = joined([gram_of(model, solver, member.rays, member.passes[0]) for member in group])
-        weights, status = _solve(self.ideals.around, values, rays, gram, self.mean)
+        weights, status = self.weigh(values, rays, gram)
         each = weights if R == 1 else weights / R
         each = each * self.scale if isinstance(self.scale, Tensor) or self.scale != 1 else each
         each = each.split([len(member.rays) for member in group])
@@ -176,22 +185,23 @@ class Step:
             ranks.average(complete[1:] if solver.needs_gram else complete)  # the passes were averaged before
         return StepResult(values, weights, status), complete
 
-    def _average(self, losses: Tensor) -> None:
+    def solve(self, losses: Tensor, rays: Tensor, gram: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The solver's weights and status, after lifting losses near zero where it needs positive ones."""
+        solver, mean = self.ideals.around, self.mean
+        seen = losses.device.type == "cpu" and not (losses < FLOOR * mean).any()  # a GPU would stop
+        if solver.positive and not seen:
+            weights, status = solver.floored(losses, rays, gram, FLOOR * mean)
+        else:
+            weights, status = solver(losses, rays, gram)
+        return weights.to(losses.dtype), status
+
+    def remember(self, losses: Tensor) -> None:
         """Move the running mean, in place: a graph holds on to it."""
+        if not self.solver.positive:
+            return None
+        losses = losses.clamp_min(0) if self.ideals.matter else losses
         if on_gpu(losses, self.mean):
             from hyperfront.kernels.gpu.running_mean import running_mean_on_gpu  # needs Triton
 
             return running_mean_on_gpu(losses, self.mean, MEMORY)
         self.mean.lerp_(losses.double().mean(0), torch.where(self.mean > 0, MEMORY, 1.0).double())
-
-
-def _solve(
-    solver: Solver, losses: Tensor, rays: Tensor, gram: Tensor | None, mean: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    """The solver's weights, after lifting losses near zero where it needs positive ones."""
-    seen = losses.device.type == "cpu" and mean is not None and not (losses < FLOOR * mean).any()  # a GPU would stop
-    if solver.positive and mean is not None and not seen:
-        weights, status = solver.floored(losses, rays, gram, FLOOR * mean)
-    else:
-        weights, status = solver(losses, rays, gram)
-    return weights.to(losses.dtype), status

@@ -1,11 +1,11 @@
 """How the steps of an epoch are run. All engines take the same steps; they differ in speed.
 
-=========== ==============================================================================================
+=========== =====================================================================================================
 ``eager``   step by step in Python: any device, any source of data
-``compiled`` the same, with the target and its losses compiled by ``torch.compile``
+``compiled`` the same, compiled by ``torch.compile``: on a CPU the whole gradient, else the target and its losses
 ``graph``   the whole step as one CUDA graph: data held on the device, nothing read back inside an epoch
 ``auto``    ``graph`` where it works, else ``eager``
-=========== ==============================================================================================
+=========== =====================================================================================================
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Protocol
 import torch
 
 from hyperfront.errors import unknown_name
+from hyperfront.training.engines.compiled import Compiled
 from hyperfront.training.engines.eager import Eager
 from hyperfront.training.engines.graph import CudaGraphs, NotCapturable
 from hyperfront.training.epochs import Epochs
@@ -39,6 +40,8 @@ def make_engine(name: str, epochs: Epochs) -> Engine:
     """The engine of that name; ``auto`` falls back to ``eager`` with a note where a GPU could not be used fully."""
     if name not in ENGINES:
         raise unknown_name("engine", name, ENGINES)
+    if name == "compiled" and epochs.model.device.type == "cpu":
+        return Compiled(epochs)
     if name == "compiled":
         step = epochs.state.step
         losses = partial(step.model.target.map, step.problem.each_loss)

@@ -10,6 +10,7 @@ from hyperfront.errors import LossError
 from hyperfront.solvers import Status
 from hyperfront.training.epochs import Epochs
 from hyperfront.training.refusals import check_losses
+from hyperfront.training.step import StepResult
 
 
 class Eager:
@@ -17,8 +18,9 @@ class Eager:
 
     name = "eager"
 
-    def __init__(self, epochs: Epochs):
+    def __init__(self, epochs: Epochs, step: Callable[..., StepResult] | None = None):
         self.epochs, self.state = epochs, epochs.state
+        self.step = step or epochs.state.step
 
     def run(self, epoch: int, keeps_going: Callable[[], bool]) -> None:
         """Train for (the rest of) one epoch, or until ``keeps_going``, asked after every step, says no."""
@@ -29,7 +31,7 @@ class Eager:
         model.train()
         for rays, batch in self.epochs.steps(epoch, position.step):
             state.optimizer.zero_grad(set_to_none=True)
-            result = state.step(rays, batch, getattr(state.optimizer, "factors", None))
+            result = self.step(rays, batch, getattr(state.optimizer, "factors", None))
             if position.step % every == 0 and (result.status == Status.INVALID).any():
                 where = f"at epoch {epoch + 1}, step {position.step + 1}"
                 check_losses(result.losses, model.objectives, state.step.solver, where=where)
