@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,7 +38,11 @@ LENET = "multi-fashion-mnist"
 CPU_STEPS = {LENET: 20, "adult": 100, "sarcos": 20}
 """Steps of a repetition on a CPU; on a GPU they are whole epochs."""
 PLAIN, SINGLE, LS, EPO = "one model, torch.nn loop", "one model, our engine", "PHN-LS", "PHN-EPO"
+SOLVERS = ((LS, hf.LS()), (EPO, hf.EPO()))
 SEVERAL = 8
+COMPILED = ("adult",)
+"""What is timed compiled, too, if there is a C++ compiler: a step of SARCOS moves the numbers of its hypernetwork, and
+LeNet has operations of its own, which cannot be traced."""
 
 
 class Row(NamedTuple):
@@ -65,6 +70,8 @@ def epochs_of(case: Case, device: torch.device) -> dict[str, Epoch]:
         f"{LS}, again": front_of(case, hf.LS(), device),
         EPO: front_of(case, hf.EPO(), device),
     }
+    if case.name in COMPILED and device.type == "cpu" and shutil.which(os.environ.get("CXX", "g++")):
+        made |= {f"{name}, compiled": front_of(case, solver, device, engine="compiled") for name, solver in SOLVERS}
     if case.name == LENET:
         made[several(LS)] = front_of(case, hf.LS(), device, rays_per_step=SEVERAL)
         made[several(EPO)] = front_of(case, hf.EPO(), device, rays_per_step=SEVERAL)
@@ -84,7 +91,8 @@ def works_of(case: Case) -> dict[str, Work]:
         several(LS): front_work(case, epo=False, rays=SEVERAL),
         several(EPO): front_work(case, epo=True, rays=SEVERAL),
     }
-    return {PLAIN: one, SINGLE: one, LS: ls, f"{LS}, again": ls, EPO: epo, **many}
+    compiled = {f"{LS}, compiled": ls, f"{EPO}, compiled": epo}
+    return {PLAIN: one, SINGLE: one, LS: ls, f"{LS}, again": ls, EPO: epo, **compiled, **many}
 
 
 def time_case(case: Case, rates: Rates, device: torch.device, turns: int) -> list[Row]:

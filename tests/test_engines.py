@@ -10,14 +10,16 @@ import warnings
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 import hyperfront as hf
 from hyperfront.errors import HyperfrontError
 from hyperfront.solvers import NormalizeByStart
 from hyperfront.training.engines import graph
+from hyperfront.training.engines.compiled import CompiledStep, NotCompilable
 from hyperfront.training.engines.graph import NotCapturable
 from tests.helpers import runs
 
@@ -92,6 +94,68 @@ def test_compiled_steps_are_the_eager_ones(solver, rays):
     torch.testing.assert_close(losses(compiled), losses(eager), atol=1e-6, rtol=1e-5)
     for ours, theirs in zip(compiled.model.parameters(), eager.model.parameters()):
         torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-4)
+
+
+class Decides(nn.Linear):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) if x.sum() > 0 else -super().forward(x)
+
+
+class Escapes(nn.Linear):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) * float(np.abs(x.numpy()).mean())
+
+
+class Counts(nn.Linear):
+    def __init__(self, *sizes: int):
+        super().__init__(*sizes)
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        return super().forward(x)
+
+
+class Assigns(Counts):
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls = self.calls + 1
+        return nn.Linear.forward(self, x)
+
+
+def compiled_step(module: nn.Module, losses: dict | None = None) -> CompiledStep:
+    """Not run yet: refusals need no compiler."""
+    x = torch.randn(8, 3)
+    losses = losses or {"a": lambda y, batch: y.square().mean(), "b": lambda y, batch: (y - 1).square().mean()}
+    model = hf.wrap(module, ["a", "b"], hidden=4, batching="loop").train()
+    return CompiledStep(hf.Step(model, hf.supervised((x,), losses=losses), hf.LS()))
+
+
+@pytest.mark.parametrize(
+    ("module", "reason"),
+    [
+        (nn.Sequential(nn.Linear(3, 1), nn.Dropout(0.5)), "random numbers"),
+        (Decides(3, 1), "traced"),
+        (Escapes(3, 1), "traced"),
+        (Counts(3, 1), "buffer"),
+        (Assigns(3, 1), "buffers"),
+    ],
+)
+def test_a_step_that_a_trace_would_get_wrong_is_refused(module, reason):
+    with pytest.raises(NotCompilable, match=reason):
+        compiled_step(module)(torch.full((1, 2), 0.5), (torch.randn(8, 3),))
+
+
+def test_a_number_that_changes_after_the_trace_is_noticed_in_the_next_epoch(monkeypatch):
+    monkeypatch.setattr(torch, "compile", lambda graph, **_: graph)  # a trace alone keeps the number, too
+    factor = [1.0]
+    losses = {"a": lambda y, batch: factor[0] * y.square().mean(), "b": lambda y, batch: (y - 1).square().mean()}
+    step, given = compiled_step(nn.Linear(3, 1), losses), (torch.full((1, 2), 0.5), (torch.randn(8, 3),))
+    step(*given)
+    factor[0] = 2.0
+    step(*given)  # once in an epoch is enough
+    step.trusted = False
+    with pytest.raises(NotCompilable, match="no longer computes"):
+        step(*given)
 
 
 class Interrupts(hf.Callback):

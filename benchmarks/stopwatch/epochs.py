@@ -78,8 +78,9 @@ def front(
     lr: float = 1e-3,
     rays_per_step: int = 1,
     share_batch: bool = False,
+    engine: str = "auto",
 ) -> Epoch:
-    """Epochs in the best engine for the model's device."""
+    """Epochs in an engine; ``"auto"`` is the default one for the model's device."""
     settings = Settings(
         epochs=1,
         rays_per_step=rays_per_step,
@@ -99,18 +100,18 @@ def front(
     step = hf.Step(model, problem, solver, share_batch=share_batch)
     state = TrainingState(model, step, optimizer, settings.make_schedule(optimizer, 1))
     epochs = Epochs(state, problem, Dirichlet(alpha), settings)
-    engine = make_engine("auto", epochs)
+    runs = make_engine(engine, epochs)
 
     def epoch() -> int:
-        engine.run(state.position.epoch, lambda: True)
+        runs.run(state.position.epoch, lambda: True)
         state.position.begin(state.position.epoch + 1)
         return epochs.length
 
     return epoch
 
 
-def front_of(case: Case, solver: Solver, device: torch.device, *, rays_per_step: int = 1) -> Epoch:
-    return front(case.model(device), case.problem, solver, rays_per_step=rays_per_step, **_settings(case))
+def front_of(case: Case, solver: Solver, device: torch.device, **options: Any) -> Epoch:
+    return front(case.model(device), case.problem, solver, **options, **_settings(case))
 
 
 def single_of(case: Case, device: torch.device) -> Epoch:

@@ -1,8 +1,8 @@
-"""The gradient of a step as one compiled function, for small networks on a CPU, where Python takes most of a step's time.
+"""The gradient of a step as one compiled function: for small networks on a CPU, where Python takes most of the time.
 
-The step itself (:mod:`hyperfront.training.step`) is traced once, from the hypernetwork through the backward passes of all
-objectives to the gradient of every parameter, and Inductor makes C++ of the trace. The solver is one opaque call in the
-middle, since it may decide by numbers. The optimizer steps outside.
+The step itself (:mod:`hyperfront.training.step`) is traced once, from the hypernetwork through the backward passes of
+all objectives to the gradient of every parameter, and Inductor makes C++ of the trace. The solver is one opaque call in
+the middle, since it may decide by numbers. The optimizer steps outside.
 
 A trace holds tensor operations only. A step that draws random numbers, changes buffers, or decides by the values of
 tensors is refused. Numbers of Python's, such as a factor that a schedule changes, keep the value that they had in the
