@@ -276,6 +276,12 @@ def test_the_network_in_a_loss_is_called_like_the_module():
     torch.testing.assert_close(three, one)
 
 
+def test_a_loss_that_takes_the_network_for_an_output_is_told_to_call_it():
+    model = hf.wrap(nn.Linear(4, 2), ["left", "right"])
+    with pytest.raises(AttributeError, match="call it"):
+        hf.backward(model, [[0.5, 0.5]], lambda output: [output.mean(), output.mean()], solver=hf.LS())
+
+
 def test_a_model_between_calls_can_be_copied_and_pickled():
     model = hf.wrap(nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 1)), ["left", "right"], hidden=6).double()
     expected = model(X, RAYS)

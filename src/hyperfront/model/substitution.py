@@ -186,6 +186,9 @@ class Network:
             elif before is not self.values:
                 places.fill(before)
 
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"a network has no {name!r}: losses get the network and call it, as in network(x)")
+
     def _again(self, values: dict[str, Tensor], args: tuple, kwargs: dict[str, Any]) -> Any:
         return Network(self.target, values, together=self.together)(*args, **kwargs)
 
