@@ -14,6 +14,17 @@ from hyperfront.tabular.prediction import Prediction, predict, schema_of
 from hyperfront.tabular.reading import read
 from hyperfront.tabular.recipe import recipe_for
 from hyperfront.tabular.schema import Column, Schema
-from hyperfront.tabular.table import problem, recorded
+from hyperfront.tabular.table import problem, problem_of, recorded
 
-__all__ = ["Column", "Prediction", "Schema", "predict", "problem", "read", "recipe_for", "recorded", "schema_of"]
+__all__ = [
+    "Column",
+    "Prediction",
+    "Schema",
+    "predict",
+    "problem",
+    "problem_of",
+    "read",
+    "recipe_for",
+    "recorded",
+    "schema_of",
+]

@@ -158,6 +158,14 @@ def recorded(
     return replace(assemble(known, wanted, arguments, load), data_dir=data_dir)
 
 
+def problem_of(
+    schema: Schema, objectives: Mapping[str, Any], splits: Splits, *, network: str = "mlp", scores: Sequence[str] = ()
+) -> Problem:
+    """Make a problem of encoded rows, without an identity: a run of it does not know where its rows are from."""
+    arguments = {"data": {}, "scores": scores, "network": network}
+    return replace(assemble(schema, objectives, arguments, splits), identity=None)
+
+
 def assemble(schema: Schema, objectives: Mapping[str, Any], arguments: Mapping[str, Any], splits: Any) -> Problem:
     """Put a problem together; ``splits`` are encoded rows by split, or a function that loads them."""
     network = arguments["network"]

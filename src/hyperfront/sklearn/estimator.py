@@ -1,0 +1,176 @@
+"""What the estimators share: fitting, the trade-off of predictions, selection, and files without pickle."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+from torch import Tensor
+
+from hyperfront.errors import HyperfrontError
+from hyperfront.front import Front, Selection, evaluate
+from hyperfront.model import ParetoModel
+from hyperfront.preferences import layout
+from hyperfront.problem import Problem
+from hyperfront.sklearn import files
+from hyperfront.sklearn.inputs import inputs_of, kinds_of, sensitive_of
+from hyperfront.tabular import problem_of
+from hyperfront.tabular.columns import Columns
+from hyperfront.tabular.discovery import Wishes, discover
+from hyperfront.tabular.kinds import Kind
+from hyperfront.tabular.objectives import by_name
+from hyperfront.tabular.prediction import outputs_of
+from hyperfront.tabular.recipe import SOLVER, recipe_for
+from hyperfront.tabular.schema import Task
+from hyperfront.tabular.table import encode, take
+from hyperfront.training import fit
+
+TARGET = "y"
+HELD_OUT = 50
+"""From this many rows on, some are held out for validation."""
+
+
+class ParetoEstimator(BaseEstimator, ABC):
+    """One fit learns every trade-off between the objectives; ``ray`` picks one when predicting."""
+
+    def __init__(
+        self,
+        *,
+        objectives: Sequence[str] | None = None,
+        network: str = "mlp",
+        steps: int = 500,
+        learning_rate: float = 0.01,
+        validation_fraction: float = 0.2,
+        rays: int = 25,
+        ray: Sequence[float] | None = None,
+        smallest_group: int = 30,
+        random_state: Any = None,
+    ):
+        self.objectives = objectives
+        self.network = network
+        self.steps = steps
+        self.learning_rate = learning_rate
+        self.validation_fraction = validation_fraction
+        self.rays = rays
+        self.ray = ray
+        self.smallest_group = smallest_group
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # pyrefly: ignore[missing-attribute]
+        tags.input_tags.allow_nan = True
+        return tags
+
+    @abstractmethod
+    def _target(self, y: np.ndarray) -> tuple[np.ndarray, Task]:
+        """Return the target as numbers or codes of classes, and the task."""
+
+    def fit(self, X: Any, y: Any, sensitive_features: Any = None) -> Self:
+        """Learn every trade-off. ``sensitive_features``, one value for each row or several columns, make groups."""
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        inputs = inputs_of(self, X, reset=True)
+        check_consistent_length(X, y)
+        target, task = self._target(column_or_1d(y, warn=True))
+        sensitive = sensitive_of(sensitive_features, X, {**inputs, TARGET: target})
+        if TARGET in inputs:
+            raise HyperfrontError("a column of X has the name of the target", got=TARGET, fix="rename the column")
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        rows = self._split(target, task, seed)
+        kinds: dict[str, Kind] = dict.fromkeys(sensitive, "ignore")
+        kinds |= kinds_of(X, inputs)
+        wishes = Wishes(
+            TARGET,
+            tuple(sensitive),
+            kinds=kinds,
+            task=task,
+            smallest_group=self.smallest_group,
+        )
+        columns = {**inputs, **sensitive, TARGET: target}
+        self.schema_, notes = discover(columns, wishes, rows["train"], [])
+        if notes:
+            warnings.warn("; ".join(notes), stacklevel=2)
+        self.columns_ = list(inputs)
+        splits = take(encode(self.schema_, columns), rows)
+        self._train(splits, seed)
+        return self
+
+    def _split(self, target: np.ndarray, task: Task, seed: int) -> dict[str, np.ndarray]:
+        """Hold some rows out for validation, the same share of each class; none of a small table."""
+        count = len(target)
+        if not 0 <= self.validation_fraction < 1:
+            raise ValueError(f"validation_fraction is {self.validation_fraction}, and must be from 0 to below 1")
+        order = np.random.RandomState(seed).permutation(count)
+        if task != "regression":
+            order = order[np.argsort(target[order], kind="stable")]
+        if count < HELD_OUT or not self.validation_fraction:
+            return {"train": np.arange(count)}
+        every = max(2, round(1 / self.validation_fraction))
+        held = np.arange(count) % every == every - 1
+        return {"train": np.sort(order[~held]), "val": np.sort(order[held])}
+
+    def _train(self, splits: dict[str, tuple[Tensor, ...]], seed: int) -> None:
+        made = self._problem(splits)
+        recipe = recipe_for(len(splits["train"][0]), steps=self.steps)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            model = made.model()
+        settings = recipe.hypernetwork(SOLVER) | {"lr": self.learning_rate, "validate_every": recipe.epochs}
+        rays = layout(self.rays, made.m, made.objectives)
+        fit(model, made, **settings, validation_rays=rays, seed=seed, callbacks=[])
+        self.model_: ParetoModel = model
+        self._measured = splits.get("val", splits["train"])
+        self._front: Front | None = evaluate(model, self._problem({"train": self._measured}).train, rays)
+        start = [1 / made.m] * made.m if self.ray is None else self.ray
+        self.ray_: np.ndarray = model.check(start)[0].double().numpy()
+
+    def _problem(self, splits: dict[str, tuple[Tensor, ...]]) -> Problem:
+        return problem_of(self.schema_, by_name(self.schema_, self.objectives), splits, network=self.network)
+
+    @property
+    def front_(self) -> Front:
+        """The losses and scores at ``rays`` rays, on the rows held out for validation (on all rows of a small table).
+
+        It is measured again after the estimator was pickled or loaded.
+        """
+        check_is_fitted(self, "model_")
+        if self._front is None:
+            rays = layout(self.rays, self.model_.m, self.model_.objectives)
+            self._front = evaluate(self.model_, self._problem({"train": self._measured}).train, rays)
+        return self._front
+
+    def select(self, **question: Any) -> Selection:
+        """Find a trade-off as :meth:`hyperfront.Front.select` does; ``predict`` and ``score`` use it from now on."""
+        choice = self.front_.select(**question)
+        self.ray_ = choice.ray.double().numpy()
+        return choice
+
+    def _outputs(self, X: Any, ray: Any) -> Tensor:
+        """The outputs of the network at a ray, in float64, so that a row's output does not depend on other rows."""
+        check_is_fitted(self, "model_")
+        columns: Columns = inputs_of(self, X, reset=False)
+        wanted: Any = self.ray_ if ray is None else ray
+        network = self.model_.at(wanted).double()
+        return outputs_of(network, *self.schema_.encode(columns))
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())
+        return {**state, "_front": None} if "_front" in state else state
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted estimator to a safetensors file, without pickle; :meth:`load` reads it."""
+        check_is_fitted(self, "model_")
+        files.save(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read an estimator that :meth:`save` wrote; nothing in the file is run."""
+        return files.load(cls, Path(path))
