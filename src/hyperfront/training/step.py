@@ -80,14 +80,13 @@ class Step:
         self.weigh: Solve = self.solve
         """Finds the weights; an engine that traces a step calls the solver from outside of the trace."""
 
-    def __call__(self, rays: Tensor, batch: Batch, factors: Factors | None = None) -> StepResult:
-        """The gradient of one step; of layers in ``factors``, if an optimizer has them, as factors."""
-        result = self.gradient(rays, batch, factors)
-        self.remember(result.losses)
-        return result
+    def __call__(
+        self, rays: Tensor, batch: Batch, factors: Factors | None = None, *, remembers: bool = True
+    ) -> StepResult:
+        """The gradient of one step; of layers in ``factors``, if an optimizer has them, as factors.
 
-    def gradient(self, rays: Tensor, batch: Batch, factors: Factors | None = None) -> StepResult:
-        """The same without moving the running mean of the losses."""
+        Unless the step ``remembers``, the running mean of the losses stays as it was.
+        """
         model, solver, shared = self.model, self.solver, self.shared()
         split = self.split and len(rays) > 1  # one ray sees it all
         parts = self.problem.divided(batch, len(rays)) if split else batch
@@ -110,7 +109,7 @@ class Step:
                             member.passes = passes(model, member.columns, wanted, keep=bool(shared) and not alone)
                 found.append(self._solved(group, len(rays), shared))
         if not found:  # together did not work: the rays go in turn from now on
-            return self.gradient(rays, batch, factors)
+            return self(rays, batch, factors, remembers=remembers)
 
         results, gradients = zip(*found)
         thetas, *others = zip(*gradients)
@@ -118,7 +117,10 @@ class Step:
         for parameter, each in zip(shared, others):
             gradient = total(each)
             parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
-        return StepResult(*map(joined, zip(*results)))
+        result = StepResult(*map(joined, zip(*results)))
+        if remembers:
+            self.remember(result.losses)
+        return result
 
     def shared(self) -> list[nn.Parameter]:
         """The parameters of the target that are trained directly, the same for all rays."""

@@ -49,9 +49,8 @@ def serve(
 ) -> None:
     """Serve a trained run over HTTP, with the trade-off chosen by each request.
 
-    The server speaks the Open Inference Protocol v2, as KServe, Triton and MLServer do: their clients work, and send
-    the ray as one more input. GET /docs explains all routes. If the environment variable HYPERFRONT_API_KEY is set,
-    requests must carry it (Authorization: Bearer KEY). Ctrl-C or SIGTERM lets open requests finish. Examples:
+    Clients of the Open Inference Protocol v2 work, and send the ray as one more input. GET /docs explains all routes.
+    If HYPERFRONT_API_KEY is set, requests must carry it (Authorization: Bearer KEY). Examples:
         hyperfront serve runs/demo
         hyperfront serve runs/adult --select "maximize accuracy subject to fpr_gap <= .05"
         hyperfront serve runs/mm --host 0.0.0.0 --workers 4
@@ -67,9 +66,9 @@ def serve(
         workers: Processes that share the port.
         threads: CPU threads of each worker.
         cache_mb: Cache of weights in each worker.
-        batch_rows: Most rows of waiting requests that are answered together.
-        max_body_mb: Largest body, packed or unpacked; a worker holds four times that in all.
-        max_elements: Most numbers in one tensor; 262,144 in a request as JSON.
+        batch_rows: Most rows that are answered together.
+        max_body_mb: Largest body; a worker holds four times that in all.
+        max_elements: Most numbers in one tensor.
         max_rows: Most rows in one request.
         max_concurrency: Most open requests in each worker, then status 429.
         timeout: Longest time to an answer, else 503.

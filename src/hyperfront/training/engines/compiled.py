@@ -142,7 +142,7 @@ class CompiledStep:
             parameter.grad = None
         try:
             with torch.enable_grad():
-                result = self.step.gradient(rays, batch)
+                result = self.step(rays, batch, remembers=False)
             return *result, *[parameter.grad for parameter in self.parameters]
         finally:
             for parameter, gradient in zip(self.parameters, before):
