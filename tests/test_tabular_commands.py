@@ -36,6 +36,17 @@ def test_one_command_leads_from_a_csv_to_a_run_folder_with_page_card_and_choice(
     assert "paid" in page and "south" in page
 
 
+def test_a_limit_that_cannot_be_certified_loses_nothing(trained):
+    folder, _ = trained
+    words = ["--target", "paid", "--sensitive", "group", "--minimize", "error", "--confidence", ".95", "--epochs", "3"]
+    refused = hyperfront("train", "people.csv", *words, "--limit", "error=.01", "--out", "no", folder=folder, code=2)
+    assert "expected:" in refused and {"front.json", "page.html"} <= {file.name for file in (folder / "no").iterdir()}
+    printed = hyperfront("train", "people.csv", *words, "--limit", "error=.9", "--out", "yes", folder=folder)
+    certificate = json.loads((folder / "yes" / "choice.json").read_text())["certificate"]
+    assert certificate["confidence"] == 0.95 and certificate["rows"] == 40
+    assert "with probability 0.95" in printed and "at most 0.9" in printed
+
+
 def test_a_second_command_predicts_new_rows(trained):
     folder, _ = trained
     table = without(people(30, seed=3), "amount", "paid")
@@ -55,6 +66,8 @@ def test_a_second_command_predicts_new_rows(trained):
     [
         (["--target", "payed"], "did you mean 'paid'"),
         (["--target", "paid", "--limit", "error=.1"], "--minimize"),
+        (["--target", "paid", "--minimize", "error", "--confidence", ".95"], "--limit"),
+        (["--target", "paid", "--minimize", "error", "--limit", "fpr=.5", "--confidence", "2"], "no probability"),
         (["--target", "paid", "--minimize", "eror"], "nothing in the problem has this name"),
         (["--target", "paid", "--sensitive", "age"], "--cuts age=25,60"),
         (["--target", "paid", "--sensitive", "age", "--cuts", "age=old"], "not a number"),

@@ -13,9 +13,10 @@ from tqdm import tqdm
 from hyperfront.apps.cli.arguments import Device, Flag, Folder, choose_device, parse
 from hyperfront.apps.cli.output import console, draw, free_folder, list_files, summary
 from hyperfront.apps.cli.train import refuse_unusable, resumable
-from hyperfront.errors import HyperfrontError
+from hyperfront.errors import HyperfrontError, UnattainableError
 from hyperfront.export import card, plain
 from hyperfront.front import Front, Selection, evaluate
+from hyperfront.front.certificate import Certificate
 from hyperfront.problem import Problem
 from hyperfront.solvers.names import make_solver
 from hyperfront.storage import files
@@ -40,6 +41,7 @@ def train_table(
     minimize: Name = None,
     maximize: Name = None,
     limit: Pairs = (),
+    confidence: Annotated[float | None, tyro.conf.arg(metavar="P", help_behavior_hint="")] = None,
     objectives: Words = (),
     kinds: Pairs = (),
     cuts: Pairs = (),
@@ -58,7 +60,7 @@ def train_table(
 
     The run folder gets the front, a page, a model card and the network of the choice. Examples:
         hyperfront train people.csv --target hired --sensitive sex
-        hyperfront train people.csv --target hired --sensitive sex --minimize error --limit fpr_gap=.05
+        hyperfront train people.csv --target hired --sensitive sex --minimize error --limit fpr_gap=.05 --confidence .95
         hyperfront train sales.csv --target price --split time=day
 
     Args:
@@ -67,6 +69,7 @@ def train_table(
         minimize: Choose the trade-off where this loss or score is least.
         maximize: Choose the trade-off where this score is largest.
         limit: Limits of the choice, such as fpr_gap=.05.
+        confidence: Certify the limits for the population with this probability, on rows that chose nothing.
         objectives: Losses to train, such as log_loss fpr_gap.
         kinds: Kinds of columns: number, category, date, ignore.
         cuts: Where numbers are cut into groups: age=25,60.
@@ -82,8 +85,7 @@ def train_table(
     """
     refuse_unusable(out, None, resume)
     limits = {name: _limit(name, bound) for name, bound in parse(limit).items()}
-    if limits and minimize is None and maximize is None:
-        raise HyperfrontError("limits need a goal", got=", ".join(limit), fix="--minimize error, for example")
+    _check_question(limit, minimize or maximize, confidence)
     made = make_problem(
         table,
         target,
@@ -115,10 +117,15 @@ def train_table(
             callbacks=[Progress()],
         )
     console.print(f"\ntrained in {time.perf_counter() - start:.1f} s\n")
-    choice = None
+    choice, refusal = None, None
     if run.front is not None and (minimize or maximize):
-        choice = run.front.select(minimize=minimize, maximize=maximize, subject_to=limits)
+        try:
+            choice = run.front.select(minimize=minimize, maximize=maximize, subject_to=limits, confidence=confidence)
+        except UnattainableError as error:
+            refusal = error
     _write(run, made, choice)
+    if refusal is not None:
+        raise refusal
 
 
 def describe(made: Problem) -> None:
@@ -181,6 +188,8 @@ def _conclusion(folder: RunFolder, choice: Selection | None, test: Front | None)
     lines += ["", f"Chosen on validation rows: {best}" + (f", with {', '.join(within)}" if within else "") + "."]
     on_test = [f"{choice.meanings[name].label} {columns[name].item():.3f}" for name in (choice.goal, *choice.limits)]
     lines.append(f"On test rows, which chose nothing: {', '.join(on_test)}.")
+    if choice.certificate is not None:
+        lines += _certified(choice, choice.certificate)
     broken = [
         choice.meanings[name].label
         for name, (sign, bound) in choice.limits.items()
@@ -188,10 +197,33 @@ def _conclusion(folder: RunFolder, choice: Selection | None, test: Front | None)
     ]
     if broken:
         lines.append(
-            f"The test rows miss the limit of {', '.join(broken)}: such differences are chance, or a stricter "
-            "limit is needed."
+            f"The test rows miss the limit of {', '.join(broken)}. A sample can do that by chance"
+            + (". " if choice.certificate else "; --confidence .95 asks for a limit that holds. ")
+            + "docs/limits.md explains it."
         )
     return [*lines, f"Predict new rows: hyperfront predict {folder.path} new.csv"]
+
+
+def _certified(choice: Selection, certificate: Certificate) -> list[str]:
+    """Say what the calibration rows guarantee."""
+    lines = [
+        f"Certified on {certificate.rows:,} calibration rows, which chose nothing: with probability "
+        f"{certificate.confidence:g}, for the whole population that the rows were drawn from,"
+    ]
+    for name, limit in certificate.limits.items():
+        side = "at most" if limit.sign == "<=" else "at least"
+        lines.append(f"  the {choice.meanings[name].label} is {side} {limit.limit:g} ({limit.method} test).")
+    return lines
+
+
+def _check_question(limit: tuple[str, ...], goal: str | None, confidence: float | None) -> None:
+    """Raise an error now for limits without a goal, or a confidence without limits."""
+    if limit and goal is None:
+        raise HyperfrontError("limits need a goal", got=", ".join(limit), fix="--minimize error, for example")
+    if confidence is not None and not limit:
+        raise HyperfrontError("a confidence needs a limit", got=confidence, fix="--limit fpr_gap=.05, for example")
+    if confidence is not None and not 0.5 <= confidence < 1:
+        raise HyperfrontError("the confidence is no probability", got=confidence, expected="at least .5 and below 1")
 
 
 def _check_names(made: Problem, names: list[str]) -> None:
