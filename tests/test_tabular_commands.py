@@ -30,10 +30,28 @@ def test_one_command_leads_from_a_csv_to_a_run_folder_with_page_card_and_choice(
     assert {"front.json", "page.html", "README.md", "choice.json", "chosen.safetensors", "chosen.py"} <= names
     choice = json.loads((folder / "run" / "choice.json").read_text())
     assert choice["goal"] == "error" and choice["limits"] == {"fpr_gap": ["<=", 0.9]} and "error" in choice["test"]
+    card = (folder / "run" / "README.md").read_text()
+    assert (
+        "| gap in false positive rates | <= 0.9" in card
+        and "| error | goal |" in card
+        and "north, south" in card
+        and "probability is above 0.5" in card
+    )
     model = hf.load(folder / "run")
     assert model.record["problem"] == "table"
     page = (folder / "run" / "page.html").read_text()
     assert "paid" in page and "south" in page
+
+
+@pytest.mark.parametrize("target", ["paid", "amount", "job"])
+def test_a_table_without_groups_has_a_page_and_a_card(target, tmp_path):
+    table = people(300)
+    table["job"] = [job or "cook" for job in table["job"]]
+    (tmp_path / "people.csv").write_text(csv_of(table))
+    hyperfront("train", "people.csv", "--target", target, "--epochs", "1", "--out", "run", folder=tmp_path)
+    assert target in (tmp_path / "run" / "page.html").read_text()
+    card = (tmp_path / "run" / "README.md").read_text()
+    assert "people.csv" in card and "180 train" in card and "formula" not in card and "schema =" not in card
 
 
 def test_a_limit_that_cannot_be_certified_loses_nothing(trained):
@@ -71,6 +89,7 @@ def test_a_second_command_predicts_new_rows(trained):
         (["--target", "paid", "--minimize", "eror"], "nothing in the problem has this name"),
         (["--target", "paid", "--sensitive", "age"], "--cuts age=25,60"),
         (["--target", "paid", "--sensitive", "age", "--cuts", "age=old"], "not a number"),
+        (["--target", "paid", "--sensitive", "group", "--cuts", "age=40"], "only sensitive columns"),
         (["--target", "paid", "--out", "run"], "already holds a run"),
         (["--target", "paid", "--minimize", "error", "--limit", "fpr=low"], "not a number"),
     ],

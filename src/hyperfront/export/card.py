@@ -8,15 +8,16 @@ from typing import Any
 import torch
 
 from hyperfront import indicators
+from hyperfront.export.choice import SPLITS, chosen
+from hyperfront.export.data import data, decision, groups, intended_use, notes_of
 from hyperfront.export.graph import RAY, Graph
 from hyperfront.export.int8 import Int8Linear
-from hyperfront.front import Front
+from hyperfront.export.markdown import between, bullets, escaped, number, table
+from hyperfront.front import Front, Selection
 from hyperfront.model import ParetoModel
-from hyperfront.problem.registry import Notes, entry, is_builtin
-from hyperfront.storage.markdown import as_markdown
+from hyperfront.problem import Problem
 
 ROWS = 11  # the most points of the front in the card
-SPLITS = {"val": "validation", "test": "test"}
 NORMALISATION = {
     "grid": "BatchNorm uses statistics of training data, interpolated between a grid of rays.",
     "batch": "BatchNorm uses the statistics of the batch: an output depends on what else is in it.",
@@ -45,28 +46,37 @@ def card(
     files: Mapping[str, str] | None = None,
     training: Mapping[str, Any] | None = None,
     remarks: Iterable[str] = (),
+    problem: Problem | None = None,
+    choice: Selection | None = None,
+    test: Front | None = None,
 ) -> str:
     """Make the card of a model, or of its network at ``ray``, as Markdown.
 
     ``front`` is the measured front, ``files`` describes each exported file, ``training`` has more lines about the
-    training, and ``remarks`` are further limitations. Words from a checkpoint are escaped.
+    training, and ``remarks`` are further limitations. The ``problem`` describes its data, groups and intended use.
+    ``choice`` is the selection of the ray, and ``test`` the front of this ray on the test data. Words from a checkpoint
+    or a table are escaped.
     """
     kind = type(model.target.skeleton).__name__
-    goals = [_text(name) for name in model.objectives]
+    goals = [escaped(name) for name in model.objectives]
     of = f"the trade-off {_ray(ray, goals)}" if ray is not None else f"every trade-off between {', '.join(goals)}"
     sections = {
         "": _purpose(model, ray),
         "Files": _files(files or {}, model, graph, ray),
-        "Data": _data(model, graph),
+        "Intended use": intended_use(problem),
+        "Chosen trade-off": chosen(choice, test),
+        "Data": data(model, problem),
+        "Groups": groups(problem),
+        "Decision": decision(problem),
         "Objectives": _objectives(model),
         "Rays": CONVENTIONS.get(str(model.record.get("convention")), "How rays were used in training is not recorded."),
         "Front": _front(front),
         "Metrics": _metrics(front),
         "Training": _training(model, training or {}),
-        "Limits": _bullets([*_limits(model, front, graph), *map(_text, remarks)]),
+        "Limits": bullets([*_limits(model, front, graph, problem), *map(escaped, remarks)]),
     }
     body = [f"## {title}\n\n{text}" if title else text for title, text in sections.items() if text]
-    return f"# {_text(kind)} for {of}\n\n" + "\n\n".join(body) + "\n"
+    return f"# {escaped(kind)} for {of}\n\n" + "\n\n".join(body) + "\n"
 
 
 def _purpose(model: ParetoModel, ray: Sequence[float] | None) -> str:
@@ -80,10 +90,10 @@ def _purpose(model: ParetoModel, ray: Sequence[float] | None) -> str:
 
 
 def _files(files: Mapping[str, str], model: ParetoModel, graph: Graph | None, ray: Sequence[float] | None) -> str:
-    parts = [_table(["file", "what it is"], [[f"`{name}`", _text(what)] for name, what in files.items()])]
+    parts = [table(["file", "what it is"], [[f"`{name}`", escaped(what)] for name, what in files.items()])]
     if graph is not None:
         shapes = [[f"`{name}`", *_shape(graph, name)] for name in graph.inputs]
-        parts.append(_table(["input", "type", "shape"], shapes))
+        parts.append(table(["input", "type", "shape"], shapes))
         parts.append("Outputs: " + ", ".join(f"`{name}`" for name in graph.outputs) + ".")
     inputs = [name for name in graph.inputs if name != RAY] if graph else ["x"]
     values = [f"{1 / model.m:.3g}"] * model.m
@@ -111,32 +121,15 @@ def _shape(graph: Graph, name: str) -> list[str]:
     return [str(tensor.dtype).removeprefix("torch."), f"[{', '.join(sizes)}]"]
 
 
-def _data(model: ParetoModel, graph: Graph | None) -> str:
-    name = model.record.get("problem")
-    if name is None:
-        return "A problem of the user's own: the checkpoint does not describe its data."
-    given = dict(model.record.get("arguments") or {})
-    arguments = ", ".join(f"{key} = {value}" for key, value in given.items() if value is not None)
-    first = f"Problem {_text(name)}" + (f" with {_text(arguments)}." if arguments else ".")
-    notes = _notes(name)
-    if notes is None:
-        return f"{first} It has no data: the network is the point itself (`theta`), and its losses are a formula."
-    return "\n\n".join([first, _bullets(notes.sources), notes.inputs])
-
-
-def _notes(name: Any) -> Notes | None:
-    return entry(name).notes if is_builtin(name) else None
-
-
 def _objectives(model: ParetoModel) -> str:
     units = model.record.get("units") or {}
     columns = [units.get(key) or [default] * model.m for key, default in (("scale", 1), ("ideal", 0), ("maximize", 0))]
     rows = [
-        [_text(name), "maximized" if maximize else "minimized", _number(ideal), _number(scale)]
+        [escaped(name), "maximized" if maximize else "minimized", number(ideal), number(scale)]
         for name, scale, ideal, maximize in zip(model.objectives, *columns)
     ]
     formula = "A loss is (value - ideal) / scale, with the sign turned where the value is maximized."
-    return f"{formula}\n\n" + _table(["objective", "value is", "ideal", "scale"], rows)
+    return f"{formula}\n\n" + table(["objective", "value is", "ideal", "scale"], rows)
 
 
 def _front(front: Front | None) -> str:
@@ -145,11 +138,11 @@ def _front(front: Front | None) -> str:
     shown = torch.linspace(0, len(front) - 1, min(ROWS, len(front))).round().long().unique().tolist()
     names = [*(f"ray {name}" for name in front.objectives), *front.objectives, *front.scores]
     columns = [*front.rays.T, *front.losses.T, *front.scores.values()]
-    rows = [[_number(column[row].item()) for column in columns] for row in shown]
+    rows = [[number(column[row].item()) for column in columns] for row in shown]
     split = front.provenance.get("split")
-    where = f" on the {SPLITS.get(split, _text(split))} data" if split else ""
+    where = f" on the {SPLITS.get(split, escaped(split))} data" if split else ""
     of = f"{len(shown)} of {len(front)} measured rays" if len(front) > 1 else "The measured ray"
-    return f"{of}{where}; losses, then scores.\n\n" + _table(map(_text, names), rows)
+    return f"{of}{where}; losses, then scores.\n\n" + table(map(escaped, names), rows)
 
 
 def _metrics(front: Front | None) -> str:
@@ -158,17 +151,17 @@ def _metrics(front: Front | None) -> str:
     rows = []
     if len(front) > 1:
         if front.reference:
-            point = ", ".join(_number(value) for value in front.reference)
+            point = ", ".join(number(value) for value in front.reference)
             volume = indicators.hypervolume(front.losses, front.reference)
-            rows.append([f"hypervolume up to ({point})", _number(volume)])
+            rows.append([f"hypervolume up to ({point})", number(volume)])
         if front.convention == "direction":
             angle = indicators.cross_angle(front.losses, front.rays).mean().item()
-            rows.append(["mean angle between losses and ray", f"{_number(angle)} degrees"])
+            rows.append(["mean angle between losses and ray", f"{number(angle)} degrees"])
         else:
-            rows.append(["uniformity (natural logarithm; 1 is exact)", _number(front.uniformity())])
+            rows.append(["uniformity (natural logarithm; 1 is exact)", number(front.uniformity())])
         rows.append(["points that no other dominates", f"{front.nondominated_share():.0%}"])
-    rows += [[_text(name), _range(column.aminmax())] for name, column in front.columns().items()]
-    return _table(["metric", "value"], rows)
+    rows += [[escaped(name), between(column.aminmax())] for name, column in front.columns().items()]
+    return table(["metric", "value"], rows)
 
 
 def _training(model: ParetoModel, training: Mapping[str, Any]) -> str:
@@ -184,10 +177,10 @@ def _training(model: ParetoModel, training: Mapping[str, Any]) -> str:
         "generated weights": f"{model.target.n:,}",
         **training,
     }
-    return _table(["setting", "value"], [[_text(key), _text(value)] for key, value in rows.items()])
+    return table(["setting", "value"], [[escaped(key), escaped(value)] for key, value in rows.items()])
 
 
-def _limits(model: ParetoModel, front: Front | None, graph: Graph | None) -> list[str]:
+def _limits(model: ParetoModel, front: Front | None, graph: Graph | None, problem: Problem | None) -> list[str]:
     limits = []
     if front is not None and front.provenance.get("split") == "val":
         limits.append(
@@ -203,42 +196,20 @@ def _limits(model: ParetoModel, front: Front | None, graph: Graph | None) -> lis
     if model.target.norms:
         limits.append(NORMALISATION[model.target.batchnorm])
     name = model.record.get("problem")
-    notes = _notes(name)
+    notes = notes_of(name)
     if notes is not None:
         limits += notes.all_limits(dict(model.record.get("arguments") or {}))
-    elif name is not None:
+    elif name is not None and problem is not None and not problem.has_data:
         limits.append("The problem is a formula: how well it is solved says little about networks and data.")
-    if graph is None or graph.batched:
+    if problem is not None and problem.presentation.encode is not None:
+        limits.append(
+            "The network takes numbers and codes of categories. `hyperfront predict` and the server make them of named "
+            "columns; the table of columns is in the checkpoint."
+        )
+    elif graph is None or graph.batched:
         limits.append("The model takes inputs as they were prepared for training, and does not prepare them itself.")
     return limits
 
 
 def _ray(ray: Sequence[float], goals: Sequence[str]) -> str:
-    return ", ".join(f"{name} {_number(value)}" for name, value in zip(goals, ray))
-
-
-def _bullets(lines: Iterable[str]) -> str:
-    return "\n".join(f"- {line}" for line in lines)
-
-
-def _table(header: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
-    rows = list(rows)
-    return as_markdown(list(header), rows) if rows else ""
-
-
-def _range(ends: Sequence[Any]) -> str:
-    return " to ".join(dict.fromkeys(_number(end.item()) for end in ends))
-
-
-def _number(value: float) -> str:
-    return f"{value:.4g}"
-
-
-def _text(value: Any) -> str:
-    """Escape words for Markdown, in one line, so that no table, link, code or HTML can begin in them.
-
-    >>> _text("a|b <script>")
-    'a\\\\|b &lt;script&gt;'
-    """
-    line = " ".join(str(value).split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return "".join(f"\\{c}" if c in "\\`*[]|#" else c for c in line)
+    return ", ".join(f"{name} {number(value)}" for name, value in zip(goals, ray))

@@ -39,8 +39,8 @@ class Split:
     """One part of a problem's data, as :func:`hyperfront.evaluate` takes it."""
 
     name: str
-    problem: Problem
-    source: Source
+    problem: Problem = field(repr=False)
+    source: Source = field(repr=False)
 
 
 @dataclass(frozen=True, eq=False)

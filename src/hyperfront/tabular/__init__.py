@@ -2,8 +2,8 @@
 
     problem = tabular.problem("people.csv", target="hired", sensitive="sex")
     run = hf.fit(problem.model(), problem, out="runs/people")
-    ray = run.front.select("error", {"fpr_gap": ("<=", 0.05)})
-    tabular.predict(run.model, "new.csv", ray=ray).values
+    choice = run.front.select(minimize="error", subject_to={"fpr_gap": 0.05})
+    tabular.predict(run.model, "new.csv", ray=choice.ray).values
 
 :func:`problem` finds the kinds of columns (:mod:`~hyperfront.tabular.kinds`), splits the rows
 (:mod:`~hyperfront.tabular.splits`), and has objectives by name (:mod:`~hyperfront.tabular.objectives`). What it learns

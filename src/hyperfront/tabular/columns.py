@@ -20,6 +20,8 @@ Table = Any
 Columns = dict[str, np.ndarray]
 MISSING = {"", "?", "#N/A", "N/A", "n/a", "NA", "<NA>", "NULL", "null", "NaN", "nan", "None", "NaT"}
 """Texts that stand for a missing value."""
+INFINITE = {"inf", "infinity"}
+"""Texts of infinite numbers, in lower case and without a sign; they count as missing too."""
 DAY = 86_400.0
 
 
@@ -111,11 +113,13 @@ def text_of(value: Any) -> str | None:
 
     >>> text_of(3.0), text_of(" yes "), text_of(float("nan")), text_of(True), text_of("?")
     ('3', 'yes', None, 'True', None)
+    >>> text_of("-inf") is None
+    True
     """
     if isinstance(value, float):
         return None if not math.isfinite(value) else str(int(value)) if value.is_integer() else str(value)
     text = str(value).strip()
-    return None if text in MISSING else text
+    return None if text in MISSING or text.lower().lstrip("+-") in INFINITE else text
 
 
 def as_number(text: str) -> float | None:

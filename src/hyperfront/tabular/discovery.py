@@ -47,6 +47,12 @@ def check_names(columns: Columns, wishes: Wishes) -> None:
         if name not in columns:
             error = unknown_name("column", str(name), columns)
             raise DataError(f"the table has no column {name!r}, named as {use}", expected=error.expected, fix=error.fix)
+    if uncut := [name for name in wishes.cuts or {} if name not in wishes.sensitive]:
+        raise DataError(
+            "only sensitive columns are cut into groups",
+            got=f"cuts of {', '.join(uncut)}",
+            fix="name the column as sensitive too, or leave its cuts out",
+        )
     if wishes.target in wishes.sensitive:
         raise DataError(
             "the target is also sensitive: every prediction would differ between its groups",
@@ -57,6 +63,9 @@ def check_names(columns: Columns, wishes: Wishes) -> None:
 
 def with_target(columns: Columns, target: str) -> tuple[Columns, int]:
     """Return the rows that have a target, and the number of those that have none."""
+    if target not in columns:
+        error = unknown_name("column", target, columns)
+        raise DataError(f"the table has no column {target!r}, the target", expected=error.expected, fix=error.fix)
     values = columns[target]
     known = coded(values).codes >= 0
     if known.all():
@@ -193,7 +202,7 @@ def _groups(
     counts = Counter(group_names(columns, wishes.sensitive, cuts))
     counts.pop(None, None)
     groups = sorted(counts, key=str)
-    if cuts and len(wishes.sensitive) == 1:
+    if len(wishes.sensitive) == 1 and wishes.sensitive[0] in cuts:
         groups = [name for name in interval_names(wishes.sensitive[0], cuts[wishes.sensitive[0]]) if counts[name]]
     if len(groups) < 2:
         raise DataError(

@@ -67,6 +67,8 @@ def predict(
     Of two classes, the positive one is predicted above a probability of ``threshold``.
     """
     schema = schema_of(model)
+    if not 0 <= threshold <= 1:
+        raise HyperfrontError("the threshold is no probability", got=threshold, expected="a number between 0 and 1")
     if isinstance(model, ParetoModel):
         if ray is None:
             raise HyperfrontError(

@@ -85,7 +85,16 @@ def export(
     scratch = folder.with_name(f".{folder.name}-{os.getpid()}")  # renamed when all is there
     try:
         traced, made = _write(scratch, wanted, model, built, ray)
-        text = card(model, measured, graph=traced, ray=ray, files=made, training=_training(run), remarks=remarks)
+        text = card(
+            model,
+            measured,
+            graph=traced,
+            ray=ray,
+            files=made,
+            training=_training(run),
+            remarks=remarks,
+            problem=built,
+        )
         files.write_bytes(scratch / "README.md", text.encode())
         scratch.rename(folder)
     finally:

@@ -160,7 +160,8 @@ def _write(run: Run, made: Problem, choice: Selection | None) -> None:
         reached = {name: column.item() for name, column in test.columns().items()}
         files.write_json(folder.path / CHOICE, {**choice.document(), "test": reached})
         plain(run.model, ray, folder.path / "chosen.safetensors")
-    text = card(run.model, front if test is None else test, ray=None if choice is None else choice.ray.tolist())
+    ray = None if choice is None else choice.ray.tolist()
+    text = card(run.model, front if test is None else test, ray=ray, problem=made, choice=choice, test=test)
     files.write_bytes(folder.path / "README.md", text.encode())
     with tqdm(desc="measuring the front for its page", unit="ray", disable=None) as bar:
 

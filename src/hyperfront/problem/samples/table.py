@@ -65,7 +65,8 @@ class TableSamples:
         self.decision, self.groupings, self.predicted = decision, groupings, predicted
         self.inputs, self.labels = split.problem.inputs(batch), labels(batch)
         self.codes = [grouping.codes(batch).long() for grouping in groupings]
-        self.count, self.shown = rows(self.inputs), self._choose()
+        self.count = rows(self.inputs)
+        self.shown = self._choose()
         self.title = title or (
             lambda fields: ", ".join(f"{name} {value}" for name, value in [*fields.items()][:FIELDS])
         )
