@@ -11,10 +11,11 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import Normalize
 from matplotlib.lines import Line2D
 
-from hyperfront import indicators, plots
+from hyperfront import indicators
 from hyperfront.comparison.result import Result
-from hyperfront.plots import INK
-from hyperfront.plots.static import COLOURS
+from hyperfront.front import plots
+from hyperfront.front.plots import INK
+from hyperfront.front.plots.static import COLOURS
 from reproduction.drawing import MARK_OF, NAME_OF, logarithmic, methods_legend, panels, ray_colours, scatter
 from reproduction.item_result import ItemResult, Table, shown
 from reproduction.measurements import evolution, same_rays

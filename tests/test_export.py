@@ -23,6 +23,7 @@ from hyperfront.export.agreement import compare
 from hyperfront.export.int8 import Int8Linear
 from hyperfront.problem.registry import build
 from hyperfront.storage.nests import map_tensors, tensors
+from hyperfront.training import Callback
 from hyperfront.zoo.enet import ENet
 from hyperfront.zoo.fairness import TabularNet
 from hyperfront.zoo.lenet import LeNet
@@ -189,7 +190,7 @@ def test_a_network_at_a_ray_is_exported_without_a_ray_and_the_model_goes_on_work
 
 
 def test_no_data_leave_the_house(tmp_path):
-    run = train_own(tmp_path / "run", epochs=1, callbacks=(hf.Callback(),))
+    run = train_own(tmp_path / "run", epochs=1, callbacks=(Callback(),))
     for path in (
         export.pt2(run.model, tmp_path / "a.pt2", own_problem()),
         export.pt2(run.model, tmp_path / "b.pt2", own_problem(), ray=[0.5, 0.5]),

@@ -19,8 +19,8 @@ from matplotlib.lines import Line2D
 from PIL import Image
 from torch import Tensor
 
-from hyperfront import plots
-from hyperfront.plots import BLUE, INK, MUTED, PALE, PAPER, VERMILION, FrontLike
+from hyperfront.front import plots
+from hyperfront.front.plots import BLUE, INK, MUTED, PALE, PAPER, VERMILION, FrontLike
 
 COLOURS = LinearSegmentedColormap.from_list("hyperfront", plots.SEQUENTIAL)
 STYLE = {

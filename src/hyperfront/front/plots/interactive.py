@@ -18,8 +18,8 @@ from plotly.io.json import to_json_plotly
 from plotly.offline import get_plotlyjs
 from torch import Tensor
 
-from hyperfront import plots
-from hyperfront.plots import BLUE, INK, MUTED, PALE, PAPER, SEQUENTIAL, VERMILION, FrontLike
+from hyperfront.front import plots
+from hyperfront.front.plots import BLUE, INK, MUTED, PALE, PAPER, SEQUENTIAL, VERMILION, FrontLike
 
 PAGE = """<!DOCTYPE html>
 <html lang="en">

@@ -86,10 +86,12 @@ def save(figure: Any, path: str | Path) -> Path:
             f"{drawn_by} figures are not written to such files" if written_by else "unknown kind of picture file",
             got=path.name,
             expected="a name that ends in " + ", ".join(fitting if written_by else back_ends),
-            fix=f"draw it with hyperfront.plots.{written_by}" if written_by else path.with_suffix(fitting[0]).name,
+            fix=f"draw it with hyperfront.front.plots.{written_by}"
+            if written_by
+            else path.with_suffix(fitting[0]).name,
         )
     path.parent.mkdir(parents=True, exist_ok=True)
-    importlib.import_module(f"hyperfront.plots.{drawn_by}").write(figure, path)
+    importlib.import_module(f"hyperfront.front.plots.{drawn_by}").write(figure, path)
     return path
 
 
