@@ -176,7 +176,7 @@ def test_exported_networks_are_the_aligned_ones(trained, tmp_path):
     ray, x = [0.3, 0.7], torch.ones(2, 1)
     with torch.no_grad():
         expected = model(x, [ray])[0]
-    weights, _ = export.plain(model, ray, tmp_path / "net.safetensors")
+    weights, _ = export.weights(model, ray, tmp_path / "net.safetensors")
     net = nn.Linear(1, 1)
     net.load_state_dict(safetensors.torch.load_file(weights))
     torch.testing.assert_close(net(x).detach(), expected)

@@ -273,16 +273,16 @@ def quadratics() -> tuple[hf.Problem, hf.ParetoModel, torch.Tensor, torch.Tensor
     """Two quadratic objectives in float64, and the minimizer of a weighted sum of them."""
     generator = torch.Generator().manual_seed(0)
     roots = torch.randn(2, 6, 6, dtype=torch.float64, generator=generator)
-    hessians, centres = roots @ roots.mT + torch.eye(6), torch.randn(2, 6, dtype=torch.float64, generator=generator)
+    hessians, centers = roots @ roots.mT + torch.eye(6), torch.randn(2, 6, dtype=torch.float64, generator=generator)
 
     def function(x):
-        away = x - centres
+        away = x - centers
         return 0.5 * torch.einsum("ji,jik,jk->j", away, hessians, away)
 
     problem = hf.analytic(function, variables=6, reference=(50, 50))
     weights = torch.tensor([0.3, 0.7], dtype=torch.float64)
     total = torch.einsum("j,jik->ik", weights, hessians)
-    theta = torch.linalg.solve(total, torch.einsum("j,jik,jk->i", weights, hessians, centres))
+    theta = torch.linalg.solve(total, torch.einsum("j,jik,jk->i", weights, hessians, centers))
     return problem, problem.model().double(), theta, total
 
 

@@ -81,10 +81,10 @@ def named(figure: Any, name: str) -> list[Any]:
 def drawn_curves(back_end: Any, front: Front, what: str) -> list[np.ndarray]:
     """The unbroken lines ``[K, 2]`` of the true front or of the front, as they were drawn."""
     figure = back_end.front(front)
-    colour = {"truth": plots.MUTED, "front": plots.INK}[what]
+    color = {"truth": plots.MUTED, "front": plots.INK}[what]
     if back_end is static:
-        return [line.get_xydata() for line in figure.axes[0].lines if line.get_color() == colour]
-    (trace,) = [t for t in figure.data if t.mode == "lines" and t.line.color == colour]
+        return [line.get_xydata() for line in figure.axes[0].lines if line.get_color() == color]
+    (trace,) = [t for t in figure.data if t.mode == "lines" and t.line.color == color]
     assert not trace.connectgaps
     points = np.array(list(zip(trace.x, trace.y)), dtype=float)
     return [part[np.isfinite(part[:, 0])] for part in np.split(points, np.flatnonzero(np.isnan(points[:, 0])))]

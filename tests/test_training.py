@@ -439,8 +439,8 @@ class TestTheory:
             problem.model(hidden=50), problem, solver=hf.LS(), epochs=20, rays_per_step=16, lr=3e-3, callbacks=[]
         )
         extremes = torch.tensor([[0.0, 0.9817], [0.9817, 0.0]], dtype=torch.float64)  # 1 - exp(-4)
-        off_centre = (run.front.rays[:, 0] - 0.5).abs() > 0.1  # at 1/2 both extremes are equally good
-        nearest = torch.cdist(run.front.losses[off_centre], extremes).min(1).values
+        off_center = (run.front.rays[:, 0] - 0.5).abs() > 0.1  # at 1/2 both extremes are equally good
+        nearest = torch.cdist(run.front.losses[off_center], extremes).min(1).values
         assert nearest.max() < 0.05
         assert run.front.convention == "weights"
 

@@ -17,7 +17,7 @@ from hyperfront.storage.markdown import as_markdown
 
 ROWS = 11  # the most points of the front in the card
 SPLITS = {"val": "validation", "test": "test"}
-NORMALISATION = {
+NORMALIZATION = {
     "grid": "BatchNorm uses statistics of training data, interpolated between a grid of rays.",
     "batch": "BatchNorm uses the statistics of the batch: an output depends on what else is in it.",
 }
@@ -201,7 +201,7 @@ def _limits(model: ParetoModel, front: Front | None, graph: Graph | None) -> lis
             "without a meaning. Networks between the measured rays were not looked at one by one."
         )
     if model.target.norms:
-        limits.append(NORMALISATION[model.target.batchnorm])
+        limits.append(NORMALIZATION[model.target.batchnorm])
     name = model.record.get("problem")
     notes = _notes(name)
     if notes is not None:
