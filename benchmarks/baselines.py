@@ -14,11 +14,11 @@ from hyperfront.comparison.baselines import fit_stacked, with_references
 from hyperfront.problem import Problem
 from hyperfront.problem.recipe import Recipe
 from hyperfront.problem.registry import build, recipe
-from hyperfront.solvers import Solver
+from hyperfront.solvers import PMTL, Solver
 from stopwatch.cases import make_case
 
 RAYS = {"fonseca": 5, "multi-fashion-mnist": 5, "adult": 10, "sarcos": 20}
-SOLVERS = {"ls": hf.LS(), "epo": hf.EPO(), "pmtl": hf.PMTL()}
+SOLVERS = {"ls": hf.LS(), "epo": hf.EPO(), "pmtl": PMTL()}
 
 
 def problem_of(name: str, steps: int) -> tuple[Problem, Recipe]:

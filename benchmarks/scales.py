@@ -10,9 +10,10 @@ import argparse
 import torch
 
 import hyperfront as hf
+from hyperfront import solvers
 
 CENTER = 10**-0.5
-SOLVERS = (hf.EPO(), hf.Tchebycheff(), hf.SmoothTchebycheff(), hf.LS(), hf.HVMax())
+SOLVERS = (hf.EPO(), solvers.Tchebycheff(), solvers.SmoothTchebycheff(), hf.LS(), solvers.HVMax())
 
 
 def reached(solver: hf.EPO, ratio: float, epochs: int) -> float:

@@ -32,7 +32,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 import hyperfront as hf
-from hyperfront import indicators
+from hyperfront import indicators, solvers
 from hyperfront.preferences import das_dennis
 from hyperfront.problem.registry import build, recipe
 
@@ -46,13 +46,13 @@ PROBLEMS = {
 }
 SOLVERS = {
     "EPO": hf.EPO(),
-    "Tchebycheff": hf.Tchebycheff(),
-    "SmoothTchebycheff": hf.SmoothTchebycheff(),
-    "PBI": hf.PBI(),
-    "COSMOS(5)": hf.COSMOS(5.0),
-    "PMTL": hf.PMTL(),
-    "HVMax": hf.HVMax(),
-    "MGDA": hf.MGDA(),
+    "Tchebycheff": solvers.Tchebycheff(),
+    "SmoothTchebycheff": solvers.SmoothTchebycheff(),
+    "PBI": solvers.PBI(),
+    "COSMOS(5)": solvers.COSMOS(5.0),
+    "PMTL": solvers.PMTL(),
+    "HVMax": solvers.HVMax(),
+    "MGDA": solvers.MGDA(),
     "LS": hf.LS(),
 }
 TUNED = "LS, tuned"

@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 
 import hyperfront as hf
-from hyperfront import indicators, tabular
+from hyperfront import indicators, solvers, tabular
 from hyperfront.solvers.normalize import Normalize, NormalizeByStart
 from hyperfront.tabular.reading import parse
 from hyperfront.zoo.data import find
@@ -28,11 +28,11 @@ ROWS, SEEDS = 6000, (0, 1)
 NAMES = ("error", "fpr_gap", "fnr_gap")
 SOLVERS = {
     "LS": hf.LS(),
-    "LS, losses divided by their start": hf.chain(NormalizeByStart(steps=20), hf.LS()),
+    "LS, losses divided by their start": solvers.chain(NormalizeByStart(steps=20), hf.LS()),
     "EPO": hf.EPO(),
-    "EPO, gaps from -0.1": hf.chain(Normalize(ideal=(0.0, -0.1, -0.1), nadir=(1.0, 0.9, 0.9)), hf.EPO()),
-    "STCH": hf.SmoothTchebycheff(),
-    "PBI": hf.PBI(),
+    "EPO, gaps from -0.1": solvers.chain(Normalize(ideal=(0.0, -0.1, -0.1), nadir=(1.0, 0.9, 0.9)), hf.EPO()),
+    "STCH": solvers.SmoothTchebycheff(),
+    "PBI": solvers.PBI(),
 }
 
 

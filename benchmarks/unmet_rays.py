@@ -31,14 +31,14 @@ import torch
 from torch import Tensor
 
 import hyperfront as hf
-from hyperfront import indicators
+from hyperfront import indicators, solvers
 
 SOLVERS = {
     "LS": hf.LS(),
     "EPO": hf.EPO(),
     "EPO(descent=0)": hf.EPO(descent=0),
-    "Tchebycheff": hf.Tchebycheff(),
-    "SmoothTchebycheff": hf.SmoothTchebycheff(),
+    "Tchebycheff": solvers.Tchebycheff(),
+    "SmoothTchebycheff": solvers.SmoothTchebycheff(),
 }
 VARIABLES, RAYS, MOST = 20, 40, 6
 FRONT_STEPS = 400
@@ -74,7 +74,7 @@ def nearest(x: Tensor, centers: Tensor) -> Tensor:
     """The hull's points nearest to ``x [R, n]``: the min-norm combinations of the centers seen from ``x``."""
     offsets = centers - x[:, None]
     ones = torch.ones_like(offsets[..., 0])  # MGDA looks at neither losses nor rays
-    weights, _ = hf.MGDA()(ones, ones, offsets @ offsets.mT)
+    weights, _ = solvers.MGDA()(ones, ones, offsets @ offsets.mT)
     return weights @ centers
 
 

@@ -1,4 +1,4 @@
-"""Figures in the style of :mod:`hyperfront.plots.static`: a row of panels, and marks for methods."""
+"""Figures in the style of :mod:`hyperfront.front.plots.static`: a row of panels, and marks for methods."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from hyperfront.comparison.methods import METHODS
-from hyperfront.plots import BLUE, INK, MUTED, VERMILION
-from hyperfront.plots.static import COLOURS, STYLE
+from hyperfront.front.plots import BLUE, INK, MUTED, VERMILION
+from hyperfront.front.plots.static import COLORMAP, STYLE
 
 COLOUR_OF = {"phn-epo": BLUE, "phn-ls": "#56b4e9", "epo": VERMILION, "ls": "#e69f00", "pmtl": "#009e73"}
 MARK_OF = {
@@ -44,7 +44,7 @@ def panels(rows: int, columns: int, *, width: float = 3.2, height: float = 3.0) 
 
 def ray_colours(rays: Any) -> np.ndarray:
     """Colours ``[R, 4]`` by the first entry of each ray."""
-    return COLOURS(np.asarray(rays, float)[:, 0])
+    return COLORMAP(np.asarray(rays, float)[:, 0])
 
 
 def methods_legend(

@@ -11,10 +11,11 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import Normalize
 from matplotlib.lines import Line2D
 
-from hyperfront import indicators, plots
+from hyperfront import indicators
 from hyperfront.comparison.result import Result
-from hyperfront.plots import INK
-from hyperfront.plots.static import COLOURS
+from hyperfront.front import plots
+from hyperfront.front.plots import INK
+from hyperfront.front.plots.static import COLORMAP
 from reproduction.drawing import MARK_OF, NAME_OF, logarithmic, methods_legend, panels, ray_colours, scatter
 from reproduction.item_result import ItemResult, Table, shown
 from reproduction.measurements import evolution, same_rays
@@ -91,7 +92,7 @@ def _explained(methods: Sequence[str], rates: Sequence[str]) -> list[Line2D]:
 def _draw_epochs(figure: Any, axes: Any, records: Sequence[dict[str, Any]]) -> None:
     some = plots.evenly_spaced(records, 8)
     first, last = some[0]["epoch"], some[-1]["epoch"]
-    colour = ScalarMappable(Normalize(first, max(last, first + 1)), COLOURS)
+    colour = ScalarMappable(Normalize(first, max(last, first + 1)), COLORMAP)
     for record in some:
         look = {"color": colour.to_rgba(record["epoch"]), "linewidth": 1, "marker": "o", "markersize": 2}
         axes.plot(*np.array(record["losses"]).T, **look)
@@ -113,7 +114,7 @@ def trade_offs(store: Store, studies: Sequence[str]) -> ItemResult:
             item.numbers[study] = _front(result)
             _draw_trade_offs(each, result, losses, ranges)
         look = {"label": "ray entry of the cross entropy", "fraction": 0.02, "pad": 0.01}
-        figure.colorbar(ScalarMappable(Normalize(0, 1), COLOURS), ax=list(axes[0]), **look)
+        figure.colorbar(ScalarMappable(Normalize(0, 1), COLORMAP), ax=list(axes[0]), **look)
     columns = ("problem", "rays", "cross entropy", "FP penalty", "FN penalty", "non-dominated")
     item.tables.append(Table("Ranges of the test losses over the rays of PHN-EPO, first seed", columns, rows))
     item.figure = figure

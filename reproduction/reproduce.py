@@ -14,7 +14,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from hyperfront import plots
+from hyperfront.front import plots
 from hyperfront.storage import checkpoint, files
 from hyperfront.storage.markdown import as_markdown
 from reproduction.item_result import ItemResult

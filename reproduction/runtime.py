@@ -18,7 +18,7 @@ from matplotlib.patches import Patch
 
 from hyperfront import indicators
 from hyperfront.comparison.result import Result
-from hyperfront.plots import INK
+from hyperfront.front.plots import INK
 from reproduction.drawing import MARK_OF, NAME_OF, colour_of, logarithmic, methods_legend, panels
 from reproduction.item_result import Claim, ItemResult, Table, shown
 from reproduction.store import Store

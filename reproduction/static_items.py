@@ -9,8 +9,8 @@ import torch
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
 from hyperfront import indicators
+from hyperfront.front.plots import BLUE, INK, MUTED, PALE, PAPER, VERMILION
 from hyperfront.model import ParetoModel
-from hyperfront.plots import BLUE, INK, MUTED, PALE, PAPER, VERMILION
 from hyperfront.problem.registry import build, recipe
 from reproduction.drawing import panels
 from reproduction.item_result import Claim, ItemResult, Table

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from hyperfront import indicators, plots
+from hyperfront import indicators
 from hyperfront.comparison.result import Result
-from hyperfront.plots import INK, MUTED
+from hyperfront.front import plots
+from hyperfront.front.plots import INK, MUTED
 from hyperfront.problem import Problem
 from reproduction.drawing import NAME_OF, panels, ray_colours, scatter
 from reproduction.item_result import Claim, ItemResult, Table, fronts_of, quality, shown

@@ -13,19 +13,31 @@ from torch.utils.checkpoint import checkpoint
 
 import hyperfront as hf
 from hyperfront.errors import HyperfrontError
-from hyperfront.solvers import Average, Clip, Normalize, NormalizeByStart, Solver
+from hyperfront.solvers import (
+    MGDA,
+    PMTL,
+    Average,
+    Clip,
+    HVMax,
+    Normalize,
+    NormalizeByStart,
+    Solver,
+    Tchebycheff,
+    chain,
+    lift,
+)
 from hyperfront.solvers.names import SOLVERS, make_solver
 
 RAYS = torch.tensor([[0.5, 0.5], [0.9, 0.1], [0.2, 0.8]], dtype=torch.float64)
 FIXED: list[Solver] = [
     hf.LS(),
-    hf.chain(Normalize(nadir=(1.0, 3.0)), hf.LS(), Clip(low=0.3)),
-    hf.chain(Average(RAYS.tolist()), hf.LS()),
+    chain(Normalize(nadir=(1.0, 3.0)), hf.LS(), Clip(low=0.3)),
+    chain(Average(RAYS.tolist()), hf.LS()),
 ]
 OTHERS = [make_solver(name) for name in SOLVERS if name != "ls"] + [
-    hf.lift(lambda losses, rays: (rays * losses.square()).sum(-1)),
-    hf.chain(NormalizeByStart(), hf.LS()),
-    hf.chain(Normalize(nadir=2.0), hf.EPO()),
+    lift(lambda losses, rays: (rays * losses.square()).sum(-1)),
+    chain(NormalizeByStart(), hf.LS()),
+    chain(Normalize(nadir=2.0), hf.EPO()),
 ]
 
 
@@ -127,7 +139,7 @@ def test_a_scale_is_a_positive_number(scale):
 
 @pytest.mark.parametrize(
     "solver",
-    [hf.EPO(), hf.MGDA(), hf.PMTL(), hf.Tchebycheff(), hf.HVMax(), hf.LS()],
+    [hf.EPO(), MGDA(), PMTL(), Tchebycheff(), HVMax(), hf.LS()],
     ids=lambda solver: type(solver).__name__,
 )
 @pytest.mark.parametrize("generate", ["*", "0.*"])

@@ -14,6 +14,7 @@ from hyperfront import export
 from hyperfront.errors import CheckpointError, HyperfrontError
 from hyperfront.preferences import das_dennis
 from hyperfront.storage import checkpoint
+from hyperfront.training import Callback, Progress
 from hyperfront.training.step import Step
 
 
@@ -133,7 +134,7 @@ def test_a_finished_run_holds_the_aligned_model_and_can_be_resumed(tmp_path):
 def test_callbacks_hear_of_every_turn_after_the_last_step():
     heard = []
 
-    class Hears(hf.Callback):
+    class Hears(Callback):
         def finished(self):
             heard.append("finished")
 
@@ -141,7 +142,7 @@ def test_callbacks_hear_of_every_turn_after_the_last_step():
             heard.append((turn, turns))
 
     model = hf.wrap(nn.Linear(1, 1), ["zero", "one"], hidden=4)
-    hf.fit(model, skewed(3.0), epochs=1, batch_size=8, callbacks=[Hears(), hf.Progress()], align=True)
+    hf.fit(model, skewed(3.0), epochs=1, batch_size=8, callbacks=[Hears(), Progress()], align=True)
     turns = heard[1][1]
     assert heard == ["finished", *((turn, turns) for turn in range(1, turns + 1))]
 
@@ -175,7 +176,7 @@ def test_exported_networks_are_the_aligned_ones(trained, tmp_path):
     ray, x = [0.3, 0.7], torch.ones(2, 1)
     with torch.no_grad():
         expected = model(x, [ray])[0]
-    weights, _ = export.plain(model, ray, tmp_path / "net.safetensors")
+    weights, _ = export.weights(model, ray, tmp_path / "net.safetensors")
     net = nn.Linear(1, 1)
     net.load_state_dict(safetensors.torch.load_file(weights))
     torch.testing.assert_close(net(x).detach(), expected)

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
+import hyperfront
+
 PACKAGE = Path(__file__).parents[1] / "src" / "hyperfront"
 # From the ground up: a room imports only from the rooms before it, and those on one line not from each other.
 ORDER = [
     {"errors"},
     {"storage"},
     {"preferences", "indicators", "kernels"},
-    {"plots"},
     {"model", "solvers"},
     {"problem"},
     {"front"},
@@ -65,22 +66,33 @@ def test_modules_import_only_from_the_rooms_below_them(path):
 
 def test_every_module_has_its_place():
     assert {layer(path) for path in SOURCES} - DOORS == set(PLACES)
-    assert len([entry for entry in PACKAGE.iterdir() if entry.name != "__pycache__"]) <= 21
+    assert len([entry for entry in PACKAGE.iterdir() if entry.name != "__pycache__"]) <= 20
+
+
+def test_plots_draw_arrays_and_know_no_model():
+    known = {"errors", "preferences", "indicators", "front"}
+    for path in sorted((PACKAGE / "front" / "plots").glob("*.py")):
+        assert rooms(path) <= known
+        fronts = {name for name in imports(path) if name.startswith("hyperfront.front.")}
+        assert all(name.startswith("hyperfront.front.plots") for name in fronts)
 
 
 def test_importing_the_package_loads_no_application_and_no_problem():
     code = "import sys, hyperfront; print(*(name for name in sys.modules if name.startswith('hyperfront.')))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {name.split(".")[1] for name in loaded} & {
-        "zoo",
-        "comparison",
-        "apps",
-        "plots",
+        "solvers",
+        "training",
         "export",
         "tabular",
         "sklearn",
         "lightning",
+        "zoo",
+        "comparison",
+        "apps",
     }
+    assert "hyperfront.front.plots" not in loaded
+    assert len(loaded) <= 75  # docs/design.md has the time that they take
 
 
 def test_importing_the_package_needs_only_torch_numpy_and_safetensors():
@@ -116,9 +128,16 @@ def test_importing_the_package_needs_only_torch_numpy_and_safetensors():
     }
 
 
-def test_every_public_name_is_documented():
-    import hyperfront
+def test_names_that_are_imported_later_are_found_and_shown_to_checkers():
+    seen = imports(PACKAGE / "__init__.py")
+    assert {f"hyperfront.{module}.{name}" for name, module in hyperfront._LATER.items()} <= seen
+    assert {f"hyperfront.{room}" for room in hyperfront._ROOMS} <= seen
+    assert all(getattr(hyperfront, room).__name__ == f"hyperfront.{room}" for room in hyperfront._ROOMS)
+    assert {*hyperfront.__all__, *hyperfront._ROOMS} <= set(dir(hyperfront))
+    assert not hasattr(hyperfront, "nothing")
 
+
+def test_every_public_name_is_documented():
     for name in hyperfront.__all__:
         assert (getattr(hyperfront, name).__doc__ or "").strip(), name
 

@@ -13,7 +13,7 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import hyperfront as hf
-from hyperfront import indicators, preferences
+from hyperfront import indicators, preferences, solvers
 from hyperfront.comparison.baselines import (
     Budget,
     Expansion,
@@ -38,12 +38,13 @@ from hyperfront.solvers.epo import FEW
 from hyperfront.solvers.linalg.minnorm import active_set
 from hyperfront.solvers.linalg.planar import shortest_in_plane
 from hyperfront.storage import batches
+from hyperfront.training import Callback
 from hyperfront.zoo import toys
 from hyperfront.zoo.lenet import LeNet
 
 RAYS = hf.rays(5, m=2)
 SHORT = Recipe(epochs=3, lr=1e-2, batch_size=16)
-PER_RAY = [hf.LS(), hf.EPO(), hf.PMTL(), hf.MGDA()]
+PER_RAY = [hf.LS(), hf.EPO(), solvers.PMTL(), solvers.MGDA()]
 
 
 class Net(nn.Module):
@@ -110,7 +111,7 @@ def test_with_data_both_choose_the_epoch_with_the_best_hypervolume_of_all_models
 
 def test_a_run_of_separate_models_loads_like_any_other(tmp_path):
     problem = regression()
-    run = fit_stacked(problem, RAYS, hf.PMTL(), SHORT, callbacks=(), out=tmp_path)
+    run = fit_stacked(problem, RAYS, solvers.PMTL(), SHORT, callbacks=(), out=tmp_path)
     loaded = hf.load(tmp_path, target=Net())
     torch.testing.assert_close(
         hf.evaluate(loaded, problem.val, run.front.rays).losses, run.front.losses, atol=1e-5, rtol=1e-5
@@ -229,11 +230,11 @@ def test_in_a_box_epo_ends_on_the_rays_from_random_starts():
 def test_weights_of_two_objectives_are_found_without_reading_from_the_device():
     """A fake tensor has no numbers, so whatever reads one fails; a step that passes can become a CUDA graph."""
     rays = hf.rays(FEW + 1, m=2)  # up to FEW rays are plain numbers, but only on the CPU
-    solvers = [hf.LS(), hf.EPO(), hf.MGDA(), hf.PMTL(), hf.PMTL(references=rays.tolist())]
+    tried = [hf.LS(), hf.EPO(), solvers.MGDA(), solvers.PMTL(), solvers.PMTL(references=rays.tolist())]
     grads = torch.randn(len(rays), 2, 7, dtype=torch.float64)
     given = (torch.rand(len(rays), 2, dtype=torch.float64) + 0.1, rays, grads @ grads.mT)
     hypernet = SeparateHypernet(2, 3, rays=rays)
-    for solver in solvers:
+    for solver in tried:
         solver(*given)  # what is made once is made here
         with FakeTensorMode(allow_non_fake_inputs=True) as mode:
             assert solver(*(mode.from_tensor(tensor) for tensor in given))[0].shape == rays.shape
@@ -272,16 +273,16 @@ def quadratics() -> tuple[hf.Problem, hf.ParetoModel, torch.Tensor, torch.Tensor
     """Two quadratic objectives in float64, and the minimizer of a weighted sum of them."""
     generator = torch.Generator().manual_seed(0)
     roots = torch.randn(2, 6, 6, dtype=torch.float64, generator=generator)
-    hessians, centres = roots @ roots.mT + torch.eye(6), torch.randn(2, 6, dtype=torch.float64, generator=generator)
+    hessians, centers = roots @ roots.mT + torch.eye(6), torch.randn(2, 6, dtype=torch.float64, generator=generator)
 
     def function(x):
-        away = x - centres
+        away = x - centers
         return 0.5 * torch.einsum("ji,jik,jk->j", away, hessians, away)
 
     problem = hf.analytic(function, variables=6, reference=(50, 50))
     weights = torch.tensor([0.3, 0.7], dtype=torch.float64)
     total = torch.einsum("j,jik->ik", weights, hessians)
-    theta = torch.linalg.solve(total, torch.einsum("j,jik,jk->i", weights, hessians, centres))
+    theta = torch.linalg.solve(total, torch.einsum("j,jik,jk->i", weights, hessians, centers))
     return problem, problem.model().double(), theta, total
 
 
@@ -559,7 +560,7 @@ def test_the_sample_of_rows_is_no_larger_than_the_data(asked, taken):
 
 
 def test_one_by_one_tells_of_every_epoch_of_every_model_and_leaves_them_at_rest():
-    class Count(hf.Callback):
+    class Count(Callback):
         epochs = 0
 
         def epoch_ended(self, record):

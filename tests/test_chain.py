@@ -8,12 +8,24 @@ import torch
 import hyperfront as hf
 from hyperfront.errors import HyperfrontError, RayError
 from hyperfront.problem.registry import build
-from hyperfront.solvers import Average, Clip, Normalize, NormalizeByStart
+from hyperfront.solvers import (
+    MGDA,
+    PBI,
+    PMTL,
+    Average,
+    Clip,
+    HVMax,
+    Normalize,
+    NormalizeByStart,
+    SmoothTchebycheff,
+    Tchebycheff,
+    chain,
+)
 from hyperfront.solvers.base import rescale
 from tests.helpers.programs import instances
 
 IDEAL, NADIR = (0.1, -1.0, 0.0), (3.0, 9.0, 0.5)
-SOLVERS = [hf.EPO(), hf.MGDA(), hf.PMTL(), hf.PBI(), hf.HVMax()]
+SOLVERS = [hf.EPO(), MGDA(), PMTL(), PBI(), HVMax()]
 
 
 @pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: type(solver).__name__)
@@ -22,7 +34,7 @@ def test_a_normalized_problem_is_solved_as_if_it_had_been_stated_so(solver: hf.E
     losses = losses + 0.2
     G = torch.randn(8, 3, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     ideal, width = (torch.tensor(t, dtype=torch.float64) for t in (IDEAL, [n - z for n, z in zip(NADIR, IDEAL)]))
-    weights, status = hf.chain(Normalize(ideal=IDEAL, nadir=NADIR), solver)(losses, rays, G @ G.mT)
+    weights, status = chain(Normalize(ideal=IDEAL, nadir=NADIR), solver)(losses, rays, G @ G.mT)
     scaled = G / width[:, None]
     direct, its_status = solver((losses - ideal) / width, rays, scaled @ scaled.mT)
     assert torch.allclose(weights, direct / width) and torch.equal(status, its_status)
@@ -30,10 +42,10 @@ def test_a_normalized_problem_is_solved_as_if_it_had_been_stated_so(solver: hf.E
 
 def test_the_weights_of_a_normalized_scalarization_are_its_derivative() -> None:
     losses, rays, _ = instances("generic", 8, 3, seed=1)
-    smooth, normalize = hf.SmoothTchebycheff(0.1), Normalize(ideal=IDEAL, nadir=NADIR)
+    smooth, normalize = SmoothTchebycheff(0.1), Normalize(ideal=IDEAL, nadir=NADIR)
     leaf = losses.clone().requires_grad_()
     (slope,) = torch.autograd.grad(smooth.value(normalize(leaf, rays)[0], rays).sum(), leaf)
-    weights, width = hf.chain(normalize, smooth)(losses, rays)[0], torch.tensor(NADIR) - torch.tensor(IDEAL)
+    weights, width = chain(normalize, smooth)(losses, rays)[0], torch.tensor(NADIR) - torch.tensor(IDEAL)
     assert torch.allclose(rescale(weights, rays), rescale(slope, rays))
     assert torch.allclose((weights * width).abs().sum(-1), torch.ones(8, dtype=torch.float64), atol=1e-6)
 
@@ -45,7 +57,7 @@ def test_units_that_are_normalized_away_do_not_change_what_is_learned() -> None:
         function = problem.function
         scaled = hf.analytic(lambda x: function(x) * torch.tensor([1.0, unit]), variables=2, bounds=(-2.0, 2.0))  # noqa: B023
         torch.manual_seed(0)
-        solver = hf.chain(Normalize(nadir=(1.0, unit)), hf.EPO())
+        solver = chain(Normalize(nadir=(1.0, unit)), hf.EPO())
         run = hf.fit(scaled.model(hidden=16), scaled, solver=solver, epochs=3, rays_per_step=8, lr=3e-3, callbacks=[])
         fronts.append(run.front.losses / torch.tensor([1.0, unit]))
     torch.testing.assert_close(fronts[0], fronts[1], atol=1e-2, rtol=1e-2)
@@ -53,17 +65,17 @@ def test_units_that_are_normalized_away_do_not_change_what_is_learned() -> None:
 
 def test_transforms_apply_in_their_order() -> None:
     losses, rays = torch.tensor([[4.0, 1.0]]), torch.tensor([[0.5, 0.5]])
-    both = hf.chain(Normalize(nadir=2.0), Normalize(nadir=(2.0, 1.0)), hf.LS())
+    both = chain(Normalize(nadir=2.0), Normalize(nadir=(2.0, 1.0)), hf.LS())
     assert torch.allclose(both(losses, rays)[0], torch.tensor([[1 / 8, 1 / 4]]))
-    pulled = hf.chain(hf.PBI(), Clip(low=0.0))(losses, rays)[0]
+    pulled = chain(PBI(), Clip(low=0.0))(losses, rays)[0]
     assert torch.equal(pulled, torch.tensor([[1.0, 0.0]]))
-    assert torch.equal(hf.chain(hf.Tchebycheff(), Clip(low=0.25))(losses, rays)[0], torch.tensor([[0.8, 0.2]]))
+    assert torch.equal(chain(Tchebycheff(), Clip(low=0.25))(losses, rays)[0], torch.tensor([[0.8, 0.2]]))
 
 
 def test_a_chain_needs_what_its_solver_needs() -> None:
-    epo = hf.chain(NormalizeByStart(), hf.EPO(space="hypernetwork"))
+    epo = chain(NormalizeByStart(), hf.EPO(space="hypernetwork"))
     assert (epo.needs_gram, epo.space, epo.positive, epo.convention) == (True, "hypernetwork", True, "inverse")
-    assert not hf.chain(Normalize(ideal=-1.0, nadir=2.0), hf.EPO()).positive  # -1 is made 0 before EPO sees it
+    assert not chain(Normalize(ideal=-1.0, nadir=2.0), hf.EPO()).positive  # -1 is made 0 before EPO sees it
 
 
 def test_the_start_is_the_mean_of_the_first_steps() -> None:
@@ -104,7 +116,7 @@ def test_what_is_remembered_can_be_stored_loaded_and_forgotten() -> None:
     rays = torch.tensor([[0.25, 0.75], [0.75, 0.25]])
 
     def make() -> hf.LS:
-        return hf.chain(NormalizeByStart(), Average(rays.tolist()), hf.Tchebycheff(), Clip())
+        return chain(NormalizeByStart(), Average(rays.tolist()), Tchebycheff(), Clip())
 
     first, second = torch.tensor([[3.0, 1.0], [1.0, 2.0]]), torch.tensor([[1.0, 1.1], [5.0, 2.0]])
     whole, resumed = make(), make()
@@ -119,12 +131,12 @@ def test_what_is_remembered_can_be_stored_loaded_and_forgotten() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: hf.chain(), "nothing"),
-        (lambda: hf.chain(Clip()), "exactly one solver"),
-        (lambda: hf.chain(hf.LS(), hf.EPO()), "solver, solver"),
-        (lambda: hf.chain(Clip(), hf.LS()), "in this order"),
-        (lambda: hf.chain(hf.LS(), Normalize(nadir=1.0)), "in this order"),
-        (lambda: hf.chain(hf.LS(), 3), "solver, int"),
+        (lambda: chain(), "nothing"),
+        (lambda: chain(Clip()), "exactly one solver"),
+        (lambda: chain(hf.LS(), hf.EPO()), "solver, solver"),
+        (lambda: chain(Clip(), hf.LS()), "in this order"),
+        (lambda: chain(hf.LS(), Normalize(nadir=1.0)), "in this order"),
+        (lambda: chain(hf.LS(), 3), "solver, int"),
         (lambda: Normalize(ideal=1.0, nadir=(2.0, 1.0)), "not above"),
         (lambda: Normalize(ideal=(0.0, 0.0, 0.0), nadir=(2.0, 1.0)), "different lengths"),
         (lambda: Clip(low=1.0, high=0.0), "low < high"),

@@ -31,6 +31,7 @@ from hyperfront.errors import CheckpointError, HyperfrontError
 from hyperfront.problem.recipe import Recipe
 from hyperfront.problem.registry import build
 from hyperfront.problem.sources import NoData
+from hyperfront.training import Callback
 from hyperfront.zoo import toys
 from reproduction import Store
 from tests.helpers.command import hyperfront
@@ -273,7 +274,7 @@ def test_a_hypernetwork_is_tuned_by_its_hypervolume_and_a_stopped_trial_is_taken
 
 @pytest.mark.parametrize("stopped", [1, 2, 3])
 def test_a_grid_that_was_stopped_is_searched_to_its_end(stopped, tmp_path):
-    class Stop(hf.Callback):
+    class Stop(Callback):
         begun = 0
 
         def epoch_ended(self, record):
@@ -301,7 +302,7 @@ def test_one_model_per_ray_is_tuned_at_the_central_ray(tmp_path):
 
 
 def test_settings_whose_trial_ended_with_an_error_are_tried_again(tmp_path):
-    class Fails(hf.Callback):
+    class Fails(Callback):
         def epoch_ended(self, record):
             raise OSError("the disk is full")
 
@@ -321,7 +322,7 @@ def test_machines_that_begin_at_the_same_time_try_other_settings(tmp_path):
     given = {"space": {"lr": (1e-4, 1e-1)}, "storage": f"sqlite:///{tmp_path}/trials.db", "trials": 4}
     tried = []
 
-    class Joins(hf.Callback):
+    class Joins(Callback):
         """A second machine begins while the first one trains."""
 
         joined = False
@@ -727,7 +728,7 @@ def test_a_study_without_trials_takes_other_settings(tmp_path):
     protocol = Protocol("best", Recipe(epochs=1, lr=1e-2), hf.rays(2, m=2))
     storage = f"sqlite:///{tmp_path / 'trials.db'}"
 
-    class Stop(hf.Callback):
+    class Stop(Callback):
         def stepped(self) -> None:
             raise KeyboardInterrupt
 

@@ -20,9 +20,10 @@ from hyperfront.model import target
 from hyperfront.model.stacking import Stacking
 from hyperfront.problem.registry import build
 from hyperfront.problem.sources import TensorSource
-from hyperfront.solvers import NormalizeByStart, Status
+from hyperfront.solvers import COSMOS, MGDA, PBI, HVMax, NormalizeByStart, SmoothTchebycheff, Status, Tchebycheff, chain
 from hyperfront.solvers.epo import program
 from hyperfront.storage.nests import tensors
+from hyperfront.training import Callback
 from hyperfront.training.adam import Adam
 from hyperfront.zoo import toys
 from hyperfront.zoo.lenet import LeNet
@@ -73,15 +74,13 @@ def test_float32_on_a_gpu_agrees_with_float64_on_a_cpu_in_objective_and_feasibil
     gap = ((weights - on_gpu.cpu()) * c).sum(-1).abs()
     assert gap[same].max() < 1e-3
 
-    shortest, _ = hf.MGDA()(losses, rays, gram)
-    found = hf.MGDA()(*single)[0].cpu().double()
+    shortest, _ = MGDA()(losses, rays, gram)
+    found = MGDA()(*single)[0].cpu().double()
     length, other = ((alpha[:, None] @ gram @ alpha[..., None])[:, 0, 0] for alpha in (shortest, found))
     torch.testing.assert_close(other, length, atol=1e-4, rtol=1e-3)
 
 
-@pytest.mark.parametrize(
-    "solver", [hf.LS(), hf.Tchebycheff(), hf.SmoothTchebycheff(), hf.PBI(), hf.COSMOS(2.0), hf.HVMax()]
-)
+@pytest.mark.parametrize("solver", [hf.LS(), Tchebycheff(), SmoothTchebycheff(), PBI(), COSMOS(2.0), HVMax()])
 @pytest.mark.parametrize("m", [2, 3])
 def test_solvers_without_a_gram_give_the_same_weights_on_both_devices(solver, m):
     losses, rays, _ = instances(m, count=32)
@@ -260,7 +259,7 @@ def test_a_graph_takes_the_eager_steps(made, solver, rays):
     assert_same(*(trained(made, engine, **settings) for engine in ("graph", "eager")))
 
 
-class Watches(hf.Callback):
+class Watches(Callback):
     """Many small tensors, made after the capture, which nobody should write to."""
 
     def started(self, **_) -> None:
@@ -323,7 +322,7 @@ def test_every_analytic_problem_can_be_captured(name):
     assert_same(*(trained(lambda: toy(name), engine, epochs=1, solver=hf.LS()) for engine in ("graph", "eager")))
 
 
-class Interrupts(hf.Callback):
+class Interrupts(Callback):
     """Ctrl-C after 11 steps."""
 
     steps = 0
@@ -432,5 +431,5 @@ def too_large() -> tuple[hf.ParetoModel, hf.Problem]:
 def test_loaders_memories_and_unusual_optimizers_are_trained_eagerly():
     assert_falls_back(loaded, "loader")
     assert_falls_back(too_large, "do not fit on the GPU")
-    assert_falls_back(lambda: regression(mlp()), "remembers", solver=hf.chain(NormalizeByStart(), hf.LS()))
+    assert_falls_back(lambda: regression(mlp()), "remembers", solver=chain(NormalizeByStart(), hf.LS()))
     assert_falls_back(lambda: regression(mlp()), "Adagrad", optimizer=lambda p: torch.optim.Adagrad(p, lr=0.01))

@@ -276,7 +276,7 @@ def test_fetch_then_list_and_check_find_it(toy, server, capsys, tmp_path):
 def test_list_says_how_to_get_what_is_missing(capsys, tmp_path):
     text = run(capsys, "list", "--data-dir", tmp_path)
     for name, known in DATASETS.items():
-        assert name in text and known.licence in text
+        assert name in text and known.license in text
         for file in known.files:
             way = f"hyperfront data fetch {name}" if file.home else file.instruction
             assert f"missing  {file.name}" in text and (way in text or not file.needed)

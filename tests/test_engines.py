@@ -17,7 +17,8 @@ from torch import Tensor, nn
 
 import hyperfront as hf
 from hyperfront.errors import HyperfrontError
-from hyperfront.solvers import NormalizeByStart
+from hyperfront.solvers import NormalizeByStart, chain
+from hyperfront.training import Callback
 from hyperfront.training.engines import graph
 from hyperfront.training.engines.compiled import CompiledStep, NotCompilable
 from hyperfront.training.engines.graph import NotCapturable
@@ -71,7 +72,7 @@ class Remembers(hf.LS):
     [
         ({"optimizer": lambda p: torch.optim.Adagrad(p, lr=0.1)}, "Adagrad"),
         ({"optimizer": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, dampening=0.5)}, "dampening"),
-        ({"solver": hf.chain(NormalizeByStart(), hf.LS())}, "remembers"),
+        ({"solver": chain(NormalizeByStart(), hf.LS())}, "remembers"),
         ({"solver": Remembers()}, "remembers"),
         ({"problem": hf.supervised([(torch.ones(4, 4), torch.ones(4, 2))], losses=runs.problem().measures)}, "loader"),
     ],
@@ -158,7 +159,7 @@ def test_a_number_that_changes_after_the_trace_is_noticed_in_the_next_epoch(monk
         step(*given)
 
 
-class Interrupts(hf.Callback):
+class Interrupts(Callback):
     """Ctrl-C after 11 steps; epochs have 8."""
 
     steps = 0
@@ -251,7 +252,7 @@ def state() -> tuple:
     return *modes, os.environ.get("CUBLAS_WORKSPACE_CONFIG")
 
 
-class Watches(hf.Callback):
+class Watches(Callback):
     """Keeps the state inside a run, and may end it by an error."""
 
     def __init__(self, error: bool = False):

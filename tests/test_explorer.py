@@ -270,9 +270,9 @@ def test_scenes_come_with_classes_and_depth_of_the_plain_network():
     for k, scene in enumerate(session.predict([0.5, 0.5])):
         classes, levels = (picture(scene[kind]) for kind in ("segmentation", "depth"))
         assert torch.equal(classes.long(), output[k, :-1].argmax(0))
-        metres = (levels.double() + 0.5) * (session.samples.document()["metres"] / 256)
+        meters = (levels.double() + 0.5) * (session.samples.document()["meters"] / 256)
         within = (depth_of(output)[k] > 0.1) & (depth_of(output)[k] < 9.9)
-        assert (metres - depth_of(output)[k]).abs()[within].max() < 0.03
+        assert (meters - depth_of(output)[k]).abs()[within].max() < 0.03
     truth = session.samples.document()["items"][0]["segmentation"]
     assert torch.equal(picture(truth).long(), torch.where(images[2][0] < 0, 255, images[2][0].long()))
 

@@ -171,8 +171,8 @@ def test_the_plot_itself_can_be_dragged_along_and_turned(chromium, explorations)
         assert ray_of(page)[0] > 0.8
 
 
-@pytest.mark.parametrize(("convention", "favoured"), [("inverse", 0), ("weights", 0), ("direction", 1)])
-def test_the_slider_goes_to_the_better_of_its_end_in_every_convention(chromium, tmp_path, convention, favoured):
+@pytest.mark.parametrize(("convention", "favored"), [("inverse", 0), ("weights", 0), ("direction", 1)])
+def test_the_slider_goes_to_the_better_of_its_end_in_every_convention(chromium, tmp_path, convention, favored):
     run = explored.own(tmp_path / "run")
     run.model.record["convention"] = convention
     (tmp_path / "run" / "front.json").unlink()
@@ -180,7 +180,7 @@ def test_the_slider_goes_to_the_better_of_its_end_in_every_convention(chromium, 
     with opened(chromium, exploration.url) as page:
         page.focus("#slider")
         page.keyboard.press("Home")  # the end on the left, of the first objective
-        assert ray_of(page)[favoured] == 1
+        assert ray_of(page)[favored] == 1
     exploration.close()
 
 

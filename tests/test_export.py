@@ -23,6 +23,7 @@ from hyperfront.export.agreement import compare
 from hyperfront.export.int8 import Int8Linear
 from hyperfront.problem.registry import build
 from hyperfront.storage.nests import map_tensors, tensors
+from hyperfront.training import Callback
 from hyperfront.zoo.enet import ENet
 from hyperfront.zoo.fairness import TabularNet
 from hyperfront.zoo.lenet import LeNet
@@ -189,7 +190,7 @@ def test_a_network_at_a_ray_is_exported_without_a_ray_and_the_model_goes_on_work
 
 
 def test_no_data_leave_the_house(tmp_path):
-    run = train_own(tmp_path / "run", epochs=1, callbacks=(hf.Callback(),))
+    run = train_own(tmp_path / "run", epochs=1, callbacks=(Callback(),))
     for path in (
         export.pt2(run.model, tmp_path / "a.pt2", own_problem()),
         export.pt2(run.model, tmp_path / "b.pt2", own_problem(), ray=[0.5, 0.5]),
@@ -241,7 +242,7 @@ def test_an_analytic_problem_gives_its_point_and_its_losses(name, tmp_path):
 def test_the_loader_works_where_there_is_no_hyperfront(make, tmp_path):
     x = CASES["conv net with BatchNorm" if make is ConvNet else "tied Transformer"]()[1]
     model = model_of(make(), x)
-    export.plain(model, [0.2, 0.8], tmp_path / "net.safetensors")
+    export.weights(model, [0.2, 0.8], tmp_path / "net.safetensors")
     torch.save(x, tmp_path / "x.pt")
     code = (
         "import sys; sys.modules['hyperfront'] = None\n"
@@ -258,14 +259,14 @@ def test_the_loader_works_where_there_is_no_hyperfront(make, tmp_path):
 
 def test_a_plain_file_is_told_apart_from_a_front(tmp_path):
     model = model_of(nn.Linear(3, 1), torch.ones(2, 3))
-    path, _ = export.plain(model, [0.5, 0.5], tmp_path / "net.safetensors")
+    path, _ = export.weights(model, [0.5, 0.5], tmp_path / "net.safetensors")
     with pytest.raises(hf.HyperfrontError, match="network at one ray"):
         hf.load(path, target=nn.Linear(3, 1))
     with pytest.raises(hf.HyperfrontError, match=r"NAME\.safetensors"):
-        export.plain(model, [0.5, 0.5], tmp_path / "net.pickle")
+        export.weights(model, [0.5, 0.5], tmp_path / "net.pickle")
     conv = model_of(ConvNet(), torch.randn(6, 1, 9, 9), batchnorm="batch")
     with pytest.raises(hf.HyperfrontError, match="cannot be stored as weights"):
-        export.plain(conv, [0.5, 0.5], tmp_path / "conv.safetensors")
+        export.weights(conv, [0.5, 0.5], tmp_path / "conv.safetensors")
 
 
 def test_the_lines_of_the_documentation_run(tmp_path, monkeypatch):

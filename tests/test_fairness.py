@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hyperfront as hf
+from hyperfront import solvers
 from hyperfront.errors import DataError, ProblemError
 from hyperfront.problem.registry import build, problems
 from hyperfront.training.epochs import Epochs
@@ -308,7 +309,7 @@ def test_the_share_of_batches_with_an_empty_cell_is_that_of_all_batches():
         assert empty_cell_share(label, protected, size) == pytest.approx(np.mean(found), abs=1e-12)
 
 
-@pytest.mark.parametrize("solver", [hf.EPO(), hf.LS(), hf.MGDA()], ids=lambda solver: type(solver).__name__)
+@pytest.mark.parametrize("solver", [hf.EPO(), hf.LS(), solvers.MGDA()], ids=lambda solver: type(solver).__name__)
 def test_batches_with_an_empty_cell_are_counted_as_floored(small, solver):
     settings = {"epochs": 3, "batch_size": 16, "seed": 5}
     torch.manual_seed(0)

@@ -13,11 +13,11 @@ import hyperfront as hf
 from hyperfront import indicators
 from hyperfront.problem import Problem
 from hyperfront.problem.registry import build
-from hyperfront.solvers import Status
+from hyperfront.solvers import COSMOS, MGDA, PBI, PMTL, HVMax, SmoothTchebycheff, Status, Tchebycheff
 from hyperfront.zoo.truths import curve
 
 RAYS = {2: hf.rays(9, m=2), 3: hf.rays(10, m=3)}
-ON_THE_FRONT = [hf.LS(), hf.Tchebycheff(), hf.SmoothTchebycheff(), hf.MGDA(), hf.EPO()]
+ON_THE_FRONT = [hf.LS(), Tchebycheff(), SmoothTchebycheff(), MGDA(), hf.EPO()]
 
 
 def quadratics() -> Problem:
@@ -62,15 +62,15 @@ def test_fixed_points_are_on_the_front(solver: hf.LS, name: str) -> None:
     problem = PROBLEMS[name]
     rays = RAYS[problem.m]
     losses = descend(solver, problem, rays)
-    done = weakly_optimal(losses) if isinstance(solver, hf.MGDA) else torch.zeros(len(rays), dtype=torch.bool)
+    done = weakly_optimal(losses) if isinstance(solver, MGDA) else torch.zeros(len(rays), dtype=torch.bool)
     assert problem.truth.distance(losses)[~done].max() < 2e-3
     if solver.convention == "inverse":  # and where the ray says, on convex and concave fronts alike
-        assert indicators.uniformity(losses, rays).min() > (0.9 if isinstance(solver, hf.SmoothTchebycheff) else 0.999)
+        assert indicators.uniformity(losses, rays).min() > (0.9 if isinstance(solver, SmoothTchebycheff) else 0.999)
 
 
-@pytest.mark.parametrize("solver", [hf.PBI(), hf.COSMOS(20.0)], ids=lambda solver: type(solver).__name__)
+@pytest.mark.parametrize("solver", [PBI(), COSMOS(20.0)], ids=lambda solver: type(solver).__name__)
 @pytest.mark.parametrize("name", ["fonseca", "dtlz2"])
-def test_scalarizations_by_direction_end_on_their_ray(solver: hf.PBI, name: str) -> None:
+def test_scalarizations_by_direction_end_on_their_ray(solver: PBI, name: str) -> None:
     problem = PROBLEMS[name]
     rays = RAYS[problem.m]
     losses = descend(solver, problem, rays)
@@ -82,7 +82,7 @@ def test_scalarizations_by_direction_end_on_their_ray(solver: hf.PBI, name: str)
 def test_pmtl_ends_on_the_front_in_its_own_cone(name: str) -> None:
     problem = PROBLEMS[name]
     rays = RAYS[problem.m]
-    losses = descend(hf.PMTL(), problem, rays)
+    losses = descend(PMTL(), problem, rays)
     assert problem.truth.distance(losses)[~weakly_optimal(losses)].max() < 5e-3
     u, l = (torch.nn.functional.normalize(t, dim=-1) for t in (rays, losses))
     assert ((l @ u.mT).amax(-1) - (l * u).sum(-1)).max() < 2e-3  # no other ray is nearer
@@ -90,7 +90,7 @@ def test_pmtl_ends_on_the_front_in_its_own_cone(name: str) -> None:
 
 def test_hypervolume_maximization_spreads_points_over_the_front() -> None:
     problem = PROBLEMS["fonseca"]
-    losses = descend(hf.HVMax(cosine=0.0, reference=1.0), problem, RAYS[2])
+    losses = descend(HVMax(cosine=0.0, reference=1.0), problem, RAYS[2])
     assert problem.truth.distance(losses).max() < 2e-3
     even = indicators.hypervolume(problem.truth.points[torch.linspace(0, 399, 9).long()], (1.0, 1.0))
     assert indicators.hypervolume(losses, (1.0, 1.0)) > 0.97 * even

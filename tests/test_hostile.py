@@ -119,7 +119,7 @@ def test_a_loader_is_written_with_literals_whatever_the_checkpoint_says(tmp_path
     model = hf.wrap(nn.Linear(2, 1), ['"""', "'\nimport os"], hidden=4)
     evil = f"'''\"\"\"); __import__('os').system('touch {tmp_path / MARK}'); ('{{'"
     model.record = {"problem": evil, "arguments": {evil: evil, "n": [1, {"x": evil}]}}
-    _, loader = export.plain(model, [0.5, 0.5], tmp_path / "net.safetensors")
+    _, loader = export.weights(model, [0.5, 0.5], tmp_path / "net.safetensors")
     tree = ast.parse(loader.read_text())
     calls = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     assert calls == {

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.functional import cosine_similarity, normalize
 
-import hyperfront as hf
+from hyperfront import solvers
 from hyperfront.indicators import hypervolume, nondominated
 from hyperfront.solvers.hvmax import _cosine_gradient
 from hyperfront.solvers.hypervolume import gradient, layers
@@ -87,26 +87,26 @@ def test_the_weights_are_both_terms_in_proportion() -> None:
     losses, rays = points(6, 3, 0), normalize(points(6, 3, 1), p=1, dim=-1)
     reference = torch.full((3,), 2.0, dtype=torch.float64)
     volume = normalize(gradient(losses, reference, layers(losses)), dim=-1)
-    alone, _ = hf.HVMax(cosine=0.0, reference=2.0)(losses, rays)
+    alone, _ = solvers.HVMax(cosine=0.0, reference=2.0)(losses, rays)
     assert torch.allclose(alone, volume / volume.sum(-1, keepdim=True))
     both = volume - 3 * _cosine_gradient(losses, rays)
-    assert torch.allclose(hf.HVMax(cosine=3.0, reference=2.0)(losses, rays)[0], normalize(both, p=1, dim=-1))
+    assert torch.allclose(solvers.HVMax(cosine=3.0, reference=2.0)(losses, rays)[0], normalize(both, p=1, dim=-1))
 
 
 def test_no_point_is_beyond_the_reference() -> None:
     losses, rays = 10 * points(6, 3, 0), normalize(points(6, 3, 1), p=1, dim=-1)
     for reference in (None, 1.0):  # it is moved out where a loss is larger
-        assert (hf.HVMax(cosine=0.0, reference=reference)(losses, rays)[0] > 0).any(-1).all()
+        assert (solvers.HVMax(cosine=0.0, reference=reference)(losses, rays)[0] > 0).any(-1).all()
 
 
 def test_two_objectives_read_nothing_from_the_device() -> None:
     with FakeTensorMode():  # any value that is asked for raises
-        weights, _ = hf.HVMax()(torch.rand(5, 2), torch.rand(5, 2))
+        weights, _ = solvers.HVMax()(torch.rand(5, 2), torch.rand(5, 2))
         assert weights.shape == (5, 2)
 
 
 @pytest.mark.parametrize("scale", [0.5, 3.0])
 def test_without_a_reference_the_extremes_count_by_a_tenth_of_the_largest_loss(scale):
     losses = scale * torch.tensor([[0.0, 1.0], [1.0, 0.0]], dtype=torch.float64)
-    weights, _ = hf.HVMax(cosine=0.0)(losses, torch.full((2, 2), 0.5))
+    weights, _ = solvers.HVMax(cosine=0.0)(losses, torch.full((2, 2), 0.5))
     assert torch.allclose(weights, torch.tensor([[1.0, 10.0], [10.0, 1.0]], dtype=torch.float64) / 11)

@@ -23,7 +23,7 @@ from hyperfront.preferences import Dirichlet
 from hyperfront.zoo.lenet import LeNet
 from hyperfront.zoo.resnet import ResNet18
 
-INITIALISATIONS = ["plain", "residual"]
+INITIALIZATIONS = ["plain", "residual"]
 
 
 def some_rays(count: int, m: int, seed: int = 0) -> Tensor:
@@ -51,7 +51,7 @@ def test_the_paper_s_hypernetwork_has_the_paper_s_number_of_parameters():
     assert sum(p.numel() for p in model.hypernet.parameters()) == 3_243_410
 
 
-@pytest.mark.parametrize("initialization", INITIALISATIONS)
+@pytest.mark.parametrize("initialization", INITIALIZATIONS)
 @pytest.mark.parametrize(("rays", "m", "n"), [(1, 2, 7), (3, 2, 50), (4, 3, 31), (2, 5, 20)])
 def test_the_gram_in_closed_form_is_that_of_the_jacobian(initialization, rays, m, n):
     hypernet, points = some_hypernet(m, n, initialization), some_rays(rays, m)
@@ -76,7 +76,7 @@ def test_a_hypernetwork_of_one_s_own_has_its_gram_by_its_jacobian():
         torch.testing.assert_close(found, whole @ whole.T)
 
 
-@pytest.mark.parametrize("initialization", INITIALISATIONS)
+@pytest.mark.parametrize("initialization", INITIALIZATIONS)
 def test_each_row_of_theta_depends_on_its_own_ray_only(initialization):
     hypernet, points = some_hypernet(3, 40, initialization), some_rays(6, 3)
     together = hypernet(points)
@@ -125,7 +125,7 @@ def test_constant_tensors_start_at_their_constants():
     assert (theta[0, :-8] != theta[1, :-8]).any()
 
 
-@pytest.mark.parametrize("initialization", INITIALISATIONS)
+@pytest.mark.parametrize("initialization", INITIALIZATIONS)
 def test_options_make_a_hypernetwork_of_the_same_shape(initialization):
     hypernet = some_hypernet(3, 20, initialization)
     again = MLPHypernet(3, 20, **hypernet.options()).double()

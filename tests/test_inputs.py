@@ -25,10 +25,23 @@ from hyperfront.errors import LossError, ProblemError, TargetError
 from hyperfront.preferences import FixedRays
 from hyperfront.problem import Gathered
 from hyperfront.problem.units import Units
-from hyperfront.solvers import Clip, Normalize, Status
+from hyperfront.solvers import (
+    COSMOS,
+    MGDA,
+    PBI,
+    PMTL,
+    Clip,
+    HVMax,
+    Normalize,
+    SmoothTchebycheff,
+    Status,
+    Tchebycheff,
+    chain,
+)
 from hyperfront.storage.batches import arguments, row_range, rows, split, take, to_device
 from hyperfront.storage.containers import opened
 from hyperfront.storage.nests import leaves, map_tensors, tensors
+from hyperfront.training import Progress
 from hyperfront.training.ideals import Ideals
 from hyperfront.training.scales import warn_of_scales
 
@@ -513,16 +526,16 @@ def test_other_failures_without_gradients_stay_what_they_are():
 
 # ---- signs of losses -----------------------------------------------------------------------------------------------
 
-ANY_SIGN = [hf.LS(), hf.MGDA(), hf.HVMax(cosine=0.0), hf.COSMOS(0.0), hf.chain(Normalize(2.0, ideal=-9.0), hf.PBI())]
+ANY_SIGN = [hf.LS(), MGDA(), HVMax(cosine=0.0), COSMOS(0.0), chain(Normalize(2.0, ideal=-9.0), PBI())]
 NEED_POSITIVE = [
     hf.EPO(),
-    hf.Tchebycheff(),
-    hf.SmoothTchebycheff(),
-    hf.PBI(),
-    hf.COSMOS(1.0),
-    hf.PMTL(),
-    hf.HVMax(),
-    hf.chain(hf.EPO(), Clip(low=0.01)),
+    Tchebycheff(),
+    SmoothTchebycheff(),
+    PBI(),
+    COSMOS(1.0),
+    PMTL(),
+    HVMax(),
+    chain(hf.EPO(), Clip(low=0.01)),
 ]
 IDEAL = {"first": -1.0, "second": -1.0}
 
@@ -556,7 +569,7 @@ def test_solvers_that_need_losses_above_zero_refuse_others(solver):
 
 @pytest.mark.parametrize("solver", ANY_SIGN, ids=str)
 def test_solvers_that_take_losses_of_any_sign_do(solver):
-    if isinstance(solver, hf.MGDA):  # which moves all rays to one point
+    if isinstance(solver, MGDA):  # which moves all rays to one point
         losses, gram = torch.tensor([[-1.0, 2.0]]), torch.eye(2)[None]
         assert solver(losses, torch.tensor([[0.3, 0.7]]), gram)[1].item() == Status.AS_NAMED
     else:
@@ -580,7 +593,7 @@ def test_the_ideal_makes_any_shift_the_same_problem(solver):
 def test_a_loss_below_its_ideal_is_counted_and_the_run_goes_on(own):
     """The ideal is a guess that is too high by .5; rays at the end of the front find that out."""
     problem = bowls(0.0) if own else bowls(0.0, ideal={"first": 0.5})
-    solver = hf.Tchebycheff(ideal=(0.5, 0.0)) if own else hf.EPO()
+    solver = Tchebycheff(ideal=(0.5, 0.0)) if own else hf.EPO()
     at_an_end = FixedRays.of(torch.tensor([[0.99999, 0.00001]]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the mean may be below too
@@ -619,7 +632,7 @@ def test_rounding_below_the_ideal_is_a_loss_of_zero(rounding):
 def test_a_raised_loss_is_solved_like_one_at_its_ideal():
     units = Units.of(("a", "b"), {"a": 2.0}, {"a": 2.0}, ())
     rays, gram = torch.tensor([[0.3, 0.7]]), torch.tensor([[[2.0, -1.0], [-1.0, 3.0]]])
-    for solver in (hf.EPO(), hf.Tchebycheff(), hf.PBI(), hf.HVMax(), hf.PMTL()):
+    for solver in (hf.EPO(), Tchebycheff(), PBI(), HVMax(), PMTL()):
         rays, gram = rays.expand(2, 2), gram.expand(2, 2, 2)
         ideals = Ideals(("a", "b"), units, solver, CPU)
         low, zero = (torch.tensor([[value, 1.0], [2.0, 1.0]]) for value in (-0.5, 0.0))
@@ -653,9 +666,7 @@ def unbalanced(sizes: tuple[float, float], **options) -> hf.Problem:
     return hf.analytic(function, variables=4, objectives=("tiny", "huge"), **options)
 
 
-@pytest.mark.parametrize(
-    "solver", [hf.EPO(), hf.SmoothTchebycheff(), hf.LS(), hf.chain(hf.LS(), Clip(low=0.01))], ids=str
-)
+@pytest.mark.parametrize("solver", [hf.EPO(), SmoothTchebycheff(), hf.LS(), chain(hf.LS(), Clip(low=0.01))], ids=str)
 def test_losses_of_very_different_sizes_are_named_with_their_scale(solver):
     with pytest.warns(UserWarning, match=r"(?s)tiny 1\.0e-06, huge 1\.0e\+03.*scale=\{'tiny': 1e-06, 'huge': 1e\+03\}"):
         train(unbalanced((1e-6, 1e3)), solver)
@@ -665,7 +676,7 @@ def test_losses_of_very_different_sizes_are_named_with_their_scale(solver):
     ("sizes", "solver", "options"),
     [
         ((1e-6, 1e3), hf.EPO(), {"scale": {"tiny": 1e-6, "huge": 1e3}}),
-        ((1e-6, 1e3), hf.chain(Normalize((4e-6, 4e3)), hf.EPO()), {}),
+        ((1e-6, 1e3), chain(Normalize((4e-6, 4e3)), hf.EPO()), {}),
         ((1.0, 9e3), hf.LS(), {}),
         ((0.0, 1.0), hf.LS(), {}),
     ],
@@ -775,8 +786,8 @@ HANDED = {
     "model to explore": (lambda: hf.explore(model()), "explore opens a run.*ParetoModel"),
     "data to fit": (lambda: fit(model(), xy()), "fit needs a problem.*tuple"),
     "class of preferences": (lambda: fit(model(), small_problem(), preferences=hf.Dirichlet), "the class Dirichlet"),
-    "class of callbacks": (lambda: fit(model(), small_problem(), callbacks=[hf.Progress]), "the class Progress"),
-    "one callback": (lambda: fit(model(), small_problem(), callbacks=hf.Progress()), "callbacks are a list"),
+    "class of callbacks": (lambda: fit(model(), small_problem(), callbacks=[Progress]), "the class Progress"),
+    "one callback": (lambda: fit(model(), small_problem(), callbacks=Progress()), "callbacks are a list"),
     "optimizer": (
         lambda: fit(model(), small_problem(), optimizer=torch.optim.SGD(model().parameters(), lr=0.1)),
         r"a SGD.*optimizer=lambda parameters: torch\.optim\.SGD\(parameters",

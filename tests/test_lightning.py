@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import hyperfront as hf
 from hyperfront.errors import HyperfrontError
-from hyperfront.solvers import NormalizeByStart
+from hyperfront.solvers import NormalizeByStart, chain
 from tests.helpers import runs
 
 pytest.importorskip("lightning")
@@ -115,7 +115,7 @@ def calibrated(own: ParetoModule) -> hf.ParetoModel:
     return own.model
 
 
-@pytest.mark.parametrize("solver", [hf.EPO(), hf.chain(NormalizeByStart(steps=20), hf.LS())], ids=["EPO", "stateful"])
+@pytest.mark.parametrize("solver", [hf.EPO(), chain(NormalizeByStart(steps=20), hf.LS())], ids=["EPO", "stateful"])
 def test_a_run_resumes_through_lightning_s_checkpoints(tmp_path, solver):
     def train(epochs: int, **options) -> ParetoModule:
         if isinstance(solver, hf.solvers.Stateful):

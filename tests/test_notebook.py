@@ -25,6 +25,7 @@ from torch import nn
 
 import hyperfront as hf
 from hyperfront.problem.registry import build
+from hyperfront.training import Callback, Progress
 from tests.helpers import explored
 from tests.helpers.chromium import chromium
 from tests.helpers.notebooks import execute
@@ -253,7 +254,7 @@ def test_the_last_line_of_a_terminal_is_the_last_epoch(monkeypatch, align):
 
 
 def test_the_last_line_of_an_interrupted_run_is_its_last_epoch(monkeypatch, tmp_path):
-    class Stops(hf.Callback):
+    class Stops(Callback):
         def epoch_ended(self, record):
             if record["epoch"] == 3:
                 os.kill(os.getpid(), signal.SIGINT)
@@ -262,7 +263,7 @@ def test_the_last_line_of_an_interrupted_run_is_its_last_epoch(monkeypatch, tmp_
     monkeypatch.setattr(sys, "stderr", terminal)
     problem = build("vlmop2")
     with pytest.raises(KeyboardInterrupt):
-        hf.fit(problem.model(hidden=4), problem, epochs=9, callbacks=[hf.Progress(), Stops()], out=tmp_path)
+        hf.fit(problem.model(hidden=4), problem, epochs=9, callbacks=[Progress(), Stops()], out=tmp_path)
     (line,) = terminal.lines
     assert line.startswith("epoch 3/9")
 

@@ -21,7 +21,7 @@ import hyperfront as hf
 from hyperfront.errors import DataError, HyperfrontError
 from hyperfront.problem.registry import build, problems
 from hyperfront.zoo import nyuv2
-from hyperfront.zoo.data.nyuv2 import CLASSES, METRES_PER_LEVEL, Pack, pack_name, prepare
+from hyperfront.zoo.data.nyuv2 import CLASSES, METERS_PER_LEVEL, Pack, pack_name, prepare
 from hyperfront.zoo.enet import ENet, unpool
 from hyperfront.zoo.views import SCALES, RandomViews
 from tests.helpers.data import DATA
@@ -61,17 +61,17 @@ def test_images_are_those_of_the_recipe_that_comes_with_the_data(pack):
         assert np.array_equal(rgb[place].permute(1, 2, 0), np.asarray(Image.open(io.BytesIO(jpeg))))
         assert np.array_equal(depth[place], np.asarray(Image.open(io.BytesIO(png))))
         assert np.array_equal(classes[place], seg13)
-    metres = (depth.numpy() + np.float32(0.5)) * float(arrays["depth_metres_per_level"])
-    np.testing.assert_allclose(nyuv2.metres(depth), metres, rtol=1e-6)
+    meters = (depth.numpy() + np.float32(0.5)) * float(arrays["depth_metres_per_level"])
+    np.testing.assert_allclose(nyuv2.meters(depth), meters, rtol=1e-6)
 
 
 @pytest.mark.data
 def test_depth_and_labels_have_the_published_statistics():
     small = Pack(DATA / pack_name("144x192"))
     _, depth, classes = small.images(small.is_train.nonzero()[:, 0])
-    metres = nyuv2.metres(depth).double()
-    assert metres.mean() == pytest.approx(2.842, abs=0.01)
-    assert metres.std() == pytest.approx(1.417, abs=0.01)
+    meters = nyuv2.meters(depth).double()
+    assert meters.mean() == pytest.approx(2.842, abs=0.01)
+    assert meters.std() == pytest.approx(1.417, abs=0.01)
     assert classes.unique().tolist() == list(range(-1, 13))
     assert list(CLASSES) == small.arrays["names13"].tolist()
 
@@ -161,8 +161,8 @@ def test_prepared_packs_hold_the_official_images(official, tmp_path):
             true = to40[official.labels[i]][at]
             assert np.array_equal(pack.arrays["label40"][i], true)
             assert np.array_equal(classes[place], pack.arrays["map40to13"].astype(int)[true] - 1)
-            error = nyuv2.metres(depth[place]).numpy() - official.depth[i][at]
-            assert np.abs(error).max() <= METRES_PER_LEVEL / 2 + 1e-5
+            error = nyuv2.meters(depth[place]).numpy() - official.depth[i][at]
+            assert np.abs(error).max() <= METERS_PER_LEVEL / 2 + 1e-5
             middle = np.s_[height // 8 :: height // 4], np.s_[width // 8 :: width // 4]  # of each patch of colour
             seen, meant = rgb[place].permute(1, 2, 0).numpy()[middle], official.rgb[i][6::12, 8::16]
             assert np.abs(seen.astype(int) - meant).mean() < 8
@@ -309,7 +309,7 @@ def test_a_view_at_scale_two_is_a_quarter_of_the_image_with_half_its_depth(x, y)
     left, top = round((x + 1) * 6), round((y + 1) * 4)  # of a part of 8 x 12 in 16 x 24
     _, depth, classes = RandomViews()(batch, numbers)
     part = [t[:, top : top + 8, left : left + 12].repeat_interleave(2, 1).repeat_interleave(2, 2) for t in batch[1:]]
-    torch.testing.assert_close(nyuv2.metres(depth), nyuv2.metres(part[0]) / 2)
+    torch.testing.assert_close(nyuv2.meters(depth), nyuv2.meters(part[0]) / 2)
     assert classes.equal(part[1])
 
 
@@ -331,7 +331,7 @@ def test_drawn_views_keep_ranges_and_invent_no_class_and_no_depth(seed):
         assert set(before.round().int().tolist()) <= set(batch[1][row].int().unique().tolist())
 
 
-def test_contrast_and_brightness_change_colours_alone():
+def test_contrast_and_brightness_change_colors_alone():
     batch, numbers = batch_of(), IDENTITY.repeat(3, 1)
     numbers[:, 4:] = torch.tensor([1.1, -0.05])
     rgb, depth, classes = RandomViews()(batch, numbers)

@@ -21,10 +21,10 @@ from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.image import imread
 from torch import Tensor
 
-from hyperfront import indicators, plots, preferences
+from hyperfront import indicators, preferences
 from hyperfront.errors import HyperfrontError
-from hyperfront.front import Front
-from hyperfront.plots import interactive, static
+from hyperfront.front import Front, plots
+from hyperfront.front.plots import interactive, static
 
 BACK_ENDS = pytest.mark.parametrize("back_end", [static, interactive])
 
@@ -81,10 +81,10 @@ def named(figure: Any, name: str) -> list[Any]:
 def drawn_curves(back_end: Any, front: Front, what: str) -> list[np.ndarray]:
     """The unbroken lines ``[K, 2]`` of the true front or of the front, as they were drawn."""
     figure = back_end.front(front)
-    colour = {"truth": plots.MUTED, "front": plots.INK}[what]
+    color = {"truth": plots.MUTED, "front": plots.INK}[what]
     if back_end is static:
-        return [line.get_xydata() for line in figure.axes[0].lines if line.get_color() == colour]
-    (trace,) = [t for t in figure.data if t.mode == "lines" and t.line.color == colour]
+        return [line.get_xydata() for line in figure.axes[0].lines if line.get_color() == color]
+    (trace,) = [t for t in figure.data if t.mode == "lines" and t.line.color == color]
     assert not trace.connectgaps
     points = np.array(list(zip(trace.x, trace.y)), dtype=float)
     return [part[np.isfinite(part[:, 0])] for part in np.split(points, np.flatnonzero(np.isnan(points[:, 0])))]
@@ -379,9 +379,9 @@ def test_unknown_and_unfit_suffixes(tmp_path: Any) -> None:
     with pytest.raises(HyperfrontError) as caught:
         plots.save(static.front(fonseca()), tmp_path / "front.jpgg")
     assert (caught.value.got, caught.value.fix) == ("front.jpgg", "front.png") and ".pdf" in str(caught.value.expected)
-    with pytest.raises(HyperfrontError, match=r"draw it with hyperfront\.plots\.interactive"):
+    with pytest.raises(HyperfrontError, match=r"draw it with hyperfront\.front\.plots\.interactive"):
         plots.save(static.front(fonseca()), tmp_path / "front.html")
-    with pytest.raises(HyperfrontError, match=r"draw it with hyperfront\.plots\.static"):
+    with pytest.raises(HyperfrontError, match=r"draw it with hyperfront\.front\.plots\.static"):
         plots.save(interactive.front(fonseca()), tmp_path / "front.png")
     assert not list(tmp_path.iterdir())
 
@@ -395,9 +395,9 @@ def test_drawing_leaves_no_trace() -> None:
 
 def test_libraries_are_imported_with_their_back_end_only() -> None:
     script = """
-import sys, hyperfront.plots
+import sys, hyperfront.front.plots
 assert not {"matplotlib", "plotly"} & set(sys.modules)
-import hyperfront.plots.static
+import hyperfront.front.plots.static
 assert "plotly" not in sys.modules and "matplotlib.pyplot" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -19,7 +19,7 @@ from safetensors.torch import save_file
 import hyperfront as hf
 from hyperfront.errors import CheckpointError, DamagedError
 from hyperfront.storage import checkpoint, files
-from hyperfront.training import checkpoints
+from hyperfront.training import Callback, checkpoints
 from hyperfront.training.interrupt import Terminated
 from tests.helpers import runs
 
@@ -27,7 +27,7 @@ RESULTS = ("last.safetensors", "previous.safetensors", "best.safetensors", "fron
 SETTINGS = {"epochs": 6, "lr": 0.05, "schedule": "constant", "seed": 7}  # the best epoch is not the last one
 
 
-class Dies(hf.Callback):
+class Dies(Callback):
     """Raises an error after a number of steps, as if the process had ended there."""
 
     def __init__(self, steps: int):
@@ -39,7 +39,7 @@ class Dies(hf.Callback):
             raise RuntimeError("dies here")
 
 
-class Signals(hf.Callback):
+class Signals(Callback):
     """Sends a signal to this process after a number of steps."""
 
     def __init__(self, number: int, steps: int):

@@ -68,7 +68,7 @@ def test_on_a_sphere_the_optimum_has_every_limit_exhausted(limits):
 
 @given(st.lists(st.floats(0.35, 0.7), min_size=1, max_size=3))
 @searches
-def test_on_a_convex_front_the_optimum_is_that_of_a_nonlinear_programme(limits):
+def test_on_a_convex_front_the_optimum_is_that_of_a_nonlinear_program(limits):
     m = len(limits) + 1
     limits = [max(x, 0.5 * (m - 1) / m + 0.02) for x in limits]  # attainable: the centre keeps them
 

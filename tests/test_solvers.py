@@ -16,7 +16,7 @@ from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTenso
 import hyperfront as hf
 from hyperfront.errors import HyperfrontError
 from hyperfront.indicators import nonuniformity
-from hyperfront.solvers import EPO, LS, PMTL, Status, lift
+from hyperfront.solvers import EPO, LS, PMTL, HVMax, Status, lift
 from hyperfront.solvers import epo as epo_module
 from hyperfront.solvers.epo import LOSS_FLOOR
 from hyperfront.solvers.linalg import linprog as linprog_module
@@ -522,7 +522,7 @@ def test_objectives_at_their_minimum_do_not_hold_up_the_others(m: int, R: int, u
     assert torch.equal(weights, torch.eye(m)[-1].expand(R, m)) and (status == Status.FLOORED).all()
 
 
-@pytest.mark.parametrize(("solver", "count"), [(EPO(), 3), (hf.HVMax(), 2), (hf.HVMax(), 3)], ids=str)
+@pytest.mark.parametrize(("solver", "count"), [(EPO(), 3), (HVMax(), 2), (HVMax(), 3)], ids=str)
 def test_training_leaves_a_start_where_losses_are_zero(solver, count: int) -> None:
     """All but the last loss are ``|x|^2``, which is zero with its gradient at the start, ``x = 0``."""
 

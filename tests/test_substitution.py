@@ -15,15 +15,15 @@ from torch.utils.checkpoint import checkpoint
 
 import hyperfront as hf
 from hyperfront.errors import HyperfrontError, TargetError
-from hyperfront.solvers import Solver
+from hyperfront.solvers import HVMax, NormalizeByStart, Solver, chain
 
 RAYS = torch.tensor([[0.2, 0.8], [0.5, 0.5], [0.9, 0.1]], dtype=torch.float64)
 X = torch.randn(12, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 SOLVERS = {
     "LS": hf.LS(),
     "EPO": hf.EPO(),
-    "HVMax": hf.HVMax(),
-    "chain": hf.chain(hf.solvers.NormalizeByStart(), hf.EPO()),
+    "HVMax": HVMax(),
+    "chain": chain(NormalizeByStart(), hf.EPO()),
 }
 
 

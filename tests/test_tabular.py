@@ -31,7 +31,7 @@ QUICK = {"epochs": 2, "batch_size": 120, "rays_per_step": 1, "validation_rays": 
 RAY = [0.5, 0.25, 0.25]
 
 
-def labelled(**options) -> hf.Problem:
+def labeled(**options) -> hf.Problem:
     return tabular.problem(BINARY, "paid", sensitive="group", **options)
 
 
@@ -56,7 +56,7 @@ def test_a_table_means_the_same_in_every_format(kind, tmp_path):
     elif kind == "parquet":
         frame.to_pandas().to_parquet(path)
     table = {"pandas": frame.to_pandas(), "polars": frame, "rows": frame.to_dicts()}.get(kind, path)
-    made, expected = tabular.problem(table, "paid", sensitive="group"), labelled()
+    made, expected = tabular.problem(table, "paid", sensitive="group"), labeled()
     for split in ("train", "val", "calibration", "test"):
         for part, other in zip(made.split(split).source.data, expected.split(split).source.data):
             torch.testing.assert_close(part, other, rtol=0, atol=0, equal_nan=True)
@@ -95,7 +95,7 @@ def test_the_codes_of_a_column_are_its_texts(values):
 
 
 def test_a_schema_reads_back_and_a_damaged_one_is_refused():
-    schema = labelled().make_target().schema
+    schema = labeled().make_target().schema
     document = json.loads(json.dumps(schema.document()))
     assert tabular.Schema.read(document) == schema
     assert schema.groups == ("north", "south") and schema.classes == ("no", "yes") and schema.task == "binary"
@@ -105,7 +105,7 @@ def test_a_schema_reads_back_and_a_damaged_one_is_refused():
 
 
 def test_unseen_missing_and_infinite_values_are_encoded_as_missing_and_counted():
-    schema = labelled().make_target().schema
+    schema = labeled().make_target().schema
     row = {"age": [np.inf], "income": ["much"], "job": ["king"], "day": ["2025-02-01"], "group": [None], "extra": [1]}
     numbers, categories = schema.encode(row)
     assert numbers[0, :2].isnan().all() and categories.tolist() == [[0, 0]]
@@ -244,7 +244,7 @@ def evaluated(problem: hf.Problem) -> tuple[dict[str, float], torch.Tensor, tupl
 
 def test_binary_measures_agree_with_numpy():
     names = tuple(name for name, found in NAMES["binary"].items() if found.loss)
-    found, logit, (*_, label, group) = evaluated(labelled(objectives=names, scores=("calibration_error", "selection")))
+    found, logit, (*_, label, group) = evaluated(labeled(objectives=names, scores=("calibration_error", "selection")))
     p, y, k = logit.double().sigmoid().numpy(), label.numpy(), group.numpy()
     for prefix, q in (("smooth_", p), ("", (p > 0.5).astype(float))):
         wrong = np.abs(q - y)
@@ -362,7 +362,7 @@ def test_an_own_function_is_trained_and_a_loaded_run_says_that_it_is_missing(tmp
     def regret(output, batch):
         return (output.sigmoid() - batch[2]).square().mean()
 
-    made = labelled(objectives={"loss": "log_loss", "regret": regret, "gap": "fpr_gap"})
+    made = labeled(objectives={"loss": "log_loss", "regret": regret, "gap": "fpr_gap"})
     assert made.objectives == ("loss", "regret", "gap") and made.reference is None
     with pytest.warns(UserWarning, match="reference"):
         run = hf.fit(made.model(hidden=4), made, out=tmp_path / "run", **QUICK)
@@ -379,7 +379,7 @@ def test_the_table_entry_asks_for_a_file():
 
 
 def test_a_table_has_defaults_of_training_that_a_caller_can_replace():
-    made = labelled()
+    made = labeled()
     run = hf.fit(made.model(hidden=4), made, epochs=1, callbacks=[])
     assert run.model.record["solver"] == "LS" and len(run.front) == 66
     run = hf.fit(made.model(hidden=4), made, epochs=1, solver=hf.EPO(), validation_rays=5, callbacks=[])
@@ -387,7 +387,7 @@ def test_a_table_has_defaults_of_training_that_a_caller_can_replace():
 
 
 def test_predictions_need_a_ray_and_the_columns_of_the_model():
-    made = labelled()
+    made = labeled()
     model = made.model(hidden=4)
     with pytest.raises(HyperfrontError, match="which trade-off"):
         tabular.predict(model, BINARY)

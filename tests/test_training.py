@@ -25,9 +25,9 @@ from hyperfront import indicators
 from hyperfront.errors import CheckpointError, LossError, ProblemError
 from hyperfront.preferences import FixedRays
 from hyperfront.problem.registry import build
-from hyperfront.solvers import Average, Clip, NormalizeByStart, Status
+from hyperfront.solvers import Average, Clip, HVMax, NormalizeByStart, Status, chain, lift
 from hyperfront.storage import checkpoint, trees
-from hyperfront.training import TensorBoard, loop
+from hyperfront.training import Callback, TensorBoard, loop
 from tests.helpers import runs
 
 RESULTS = ("last.safetensors", "best.safetensors", "front.json")
@@ -124,7 +124,7 @@ def test_an_unwritable_folder_is_an_error_before_training(tmp_path):
 
 
 def test_the_configuration_is_written_before_the_first_step(tmp_path):
-    class Fails(hf.Callback):
+    class Fails(Callback):
         def stepped(self):
             raise RuntimeError("here")
 
@@ -162,7 +162,7 @@ def test_a_checkpoint_without_its_module_or_with_another_is_refused(tmp_path):
         hf.load(tmp_path / "nowhere")
 
 
-class Breaks(hf.Callback):
+class Breaks(Callback):
     """Raises at the end of an epoch, before its checkpoint."""
 
     def __init__(self, epoch: int):
@@ -184,8 +184,8 @@ def test_where_checkpoints_are_dear_a_run_goes_on_from_an_earlier_one_and_ends_a
         runs.run(tmp_path / "cut", callbacks=(Breaks(5),), **settings)
     assert len((tmp_path / "cut" / "metrics.jsonl").read_text().splitlines()) == 5
     seen = []
-    monkeypatch.setattr(hf.Callback, "epoch_ended", lambda self, record: seen.append(record["epoch"]))
-    runs.run(tmp_path / "cut", callbacks=(hf.Callback(),), resume=True, **settings)
+    monkeypatch.setattr(Callback, "epoch_ended", lambda self, record: seen.append(record["epoch"]))
+    runs.run(tmp_path / "cut", callbacks=(Callback(),), resume=True, **settings)
     assert seen == list(range(2, 9))  # the first epoch had a checkpoint, since its price was not known
     for name in RESULTS:
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
@@ -244,7 +244,7 @@ def test_a_criterion_needs_no_reference_point(recwarn):
 
 
 def test_an_epoch_that_was_stopped_keeps_the_time_it_had_taken(tmp_path):
-    class Stop(hf.Callback):
+    class Stop(Callback):
         def stepped(self):
             time.sleep(0.05)
             if next(count) == 4:
@@ -303,7 +303,7 @@ def test_a_data_loader_trains_too_and_resumes_at_epochs(tmp_path):
         model = hf.wrap(runs.Net(), ["sum", "product"], hidden=4)
         return hf.fit(model, problem, epochs=4, rays_per_step=2, out=out, resume=resume, callbacks=[Stop(epochs_seen)])
 
-    class Stop(hf.Callback):
+    class Stop(Callback):
         def __init__(self, after):
             self.after = after
 
@@ -403,9 +403,9 @@ def test_tensorboard_holds_what_the_records_hold(tmp_path):
 
 def test_what_a_solver_remembers_is_resumed_too(tmp_path):
     rays = hf.rays(3, m=2)
-    solver = hf.chain(NormalizeByStart(steps=12), Average(rays.tolist()), hf.EPO(), Clip(low=0.01))
+    solver = chain(NormalizeByStart(steps=12), Average(rays.tolist()), hf.EPO(), Clip(low=0.01))
 
-    class Stop(hf.Callback):
+    class Stop(Callback):
         def epoch_ended(self, record):
             if record["epoch"] == 3:
                 raise RuntimeError("stop")
@@ -439,8 +439,8 @@ class TestTheory:
             problem.model(hidden=50), problem, solver=hf.LS(), epochs=20, rays_per_step=16, lr=3e-3, callbacks=[]
         )
         extremes = torch.tensor([[0.0, 0.9817], [0.9817, 0.0]], dtype=torch.float64)  # 1 - exp(-4)
-        off_centre = (run.front.rays[:, 0] - 0.5).abs() > 0.1  # at 1/2 both extremes are equally good
-        nearest = torch.cdist(run.front.losses[off_centre], extremes).min(1).values
+        off_center = (run.front.rays[:, 0] - 0.5).abs() > 0.1  # at 1/2 both extremes are equally good
+        nearest = torch.cdist(run.front.losses[off_center], extremes).min(1).values
         assert nearest.max() < 0.05
         assert run.front.convention == "weights"
 
@@ -457,7 +457,7 @@ class TestTheory:
     def test_a_lifted_scalarization_trains_like_a_solver(self):
         problem = build("vlmop2")
         torch.manual_seed(0)
-        smooth = hf.lift(lambda losses, rays: (rays * losses / 0.02).logsumexp(-1), convention="inverse")
+        smooth = lift(lambda losses, rays: (rays * losses / 0.02).logsumexp(-1), convention="inverse")
         run = hf.fit(
             problem.model(hidden=32), problem, solver=smooth, epochs=8, rays_per_step=16, lr=3e-3, callbacks=[]
         )
@@ -485,7 +485,7 @@ class TestBatchNormStatistics:
 
 
 def test_weights_that_broke_never_replace_a_checkpoint(tmp_path):
-    class Breaks(hf.Callback):
+    class Breaks(Callback):
         def __init__(self):
             self.steps = 0
 
@@ -503,7 +503,7 @@ def test_weights_that_broke_never_replace_a_checkpoint(tmp_path):
 
 
 def test_an_interruption_saves_no_weights_that_broke(tmp_path):
-    class Breaks(hf.Callback):
+    class Breaks(Callback):
         steps = 0
 
         def stepped(self):
@@ -581,7 +581,7 @@ def test_a_run_that_fails_before_its_first_step_leaves_the_folder_free(tmp_path)
 def test_a_loader_with_its_own_generator_resumes_exactly(tmp_path):
     data = TensorDataset(*runs.problem().train.source.data)
 
-    class Stop(hf.Callback):
+    class Stop(Callback):
         def __init__(self, after):
             self.after = after
 
@@ -655,9 +655,9 @@ def test_one_is_told_of_a_hypernetwork_that_ignores_its_ray():
 
 def test_a_run_that_fails_in_its_first_step_does_not_keep_its_folder(tmp_path):
     with pytest.raises(hf.HyperfrontError, match="several rays"):
-        runs.run(tmp_path / "run", solver=hf.HVMax(), rays_per_step=1, epochs=1)
+        runs.run(tmp_path / "run", solver=HVMax(), rays_per_step=1, epochs=1)
     assert not (tmp_path / "run").exists()
-    runs.run(tmp_path / "run", solver=hf.HVMax(), rays_per_step=2, epochs=1)
+    runs.run(tmp_path / "run", solver=HVMax(), rays_per_step=2, epochs=1)
 
 
 def test_patience_needs_validation_data():

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 import hyperfront as hf
-from hyperfront import indicators
+from hyperfront import indicators, solvers
 
 M, VARIABLES = 5, 20
 CENTERS = torch.eye(VARIABLES, dtype=torch.float64)[:M]
@@ -32,7 +32,7 @@ def on_front(x: Tensor) -> Tensor:
     """The nearest points of the hull."""
     offsets = CENTERS - x[:, None]
     ones = torch.ones_like(offsets[..., 0])
-    return hf.MGDA()(ones, ones, offsets @ offsets.mT)[0] @ CENTERS
+    return solvers.MGDA()(ones, ones, offsets @ offsets.mT)[0] @ CENTERS
 
 
 @pytest.mark.slow

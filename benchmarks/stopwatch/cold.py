@@ -17,6 +17,7 @@ import torch
 
 import hyperfront as hf
 from hyperfront.problem.registry import build
+from hyperfront.training import Callback
 
 HYPERVOLUME, UNIFORMITY = 2.78, 0.952
 
@@ -25,7 +26,7 @@ class Reached(Exception):
     """The front is good enough."""
 
 
-class Stop(hf.Callback):
+class Stop(Callback):
     """Ends the run at the first validation that reaches both numbers; ``record`` is that of the last epoch."""
 
     record: dict[str, Any]

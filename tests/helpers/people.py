@@ -9,10 +9,10 @@ import numpy as np
 
 from hyperfront.zoo.data import people
 from hyperfront.zoo.data.people import DataSet
-from hyperfront.zoo.data.tables import Schema
+from hyperfront.zoo.data.tables import FileSchema
 
 
-def table(schema: Schema, rows: int, seed: int = 0) -> list[list[str]]:
+def table(schema: FileSchema, rows: int, seed: int = 0) -> list[list[str]]:
     """The header, if the file has one, and random rows."""
     generator = np.random.default_rng(seed)
 
@@ -23,7 +23,7 @@ def table(schema: Schema, rows: int, seed: int = 0) -> list[list[str]]:
     return [list(schema.columns), *body] if schema.header else body
 
 
-def write(path: Path, schema: Schema, rows: list[list[str]]) -> Path:
+def write(path: Path, schema: FileSchema, rows: list[list[str]]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     with gzip.open(path, "wt") as file:
         file.writelines(schema.separator.join(row) + "\n" for row in rows)

@@ -14,9 +14,10 @@ from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 import hyperfront as hf
+from hyperfront import solvers
 from hyperfront.errors import HyperfrontError
 
-SOLVERS = {"LS": hf.LS(), "EPO": hf.EPO(), "HVMax": hf.HVMax()}
+SOLVERS = {"LS": hf.LS(), "EPO": hf.EPO(), "HVMax": solvers.HVMax()}
 CASES = list(product(SOLVERS, ["*", "2.*"], ["loop", "auto"]))
 STEPS, ROWS = 4, 16
 

@@ -10,9 +10,10 @@ import torch
 from torch import nn
 
 import hyperfront as hf
+from hyperfront.training import Callback
 
 
-class Slow(hf.Callback):
+class Slow(Callback):
     """Makes a run last, so that there is time to kill it anywhere."""
 
     def stepped(self) -> None:

@@ -18,7 +18,7 @@ from hyperfront.model import ParetoModel
 from hyperfront.problem import Problem
 
 ROWS = 11  # the most points of the front in the card
-NORMALISATION = {
+NORMALIZATION = {
     "grid": "BatchNorm uses statistics of training data, interpolated between a grid of rays.",
     "batch": "BatchNorm uses the statistics of the batch: an output depends on what else is in it.",
 }
@@ -194,7 +194,7 @@ def _limits(model: ParetoModel, front: Front | None, graph: Graph | None, proble
             "without a meaning. Networks between the measured rays were not looked at one by one."
         )
     if model.target.norms:
-        limits.append(NORMALISATION[model.target.batchnorm])
+        limits.append(NORMALIZATION[model.target.batchnorm])
     name = model.record.get("problem")
     notes = notes_of(name)
     if notes is not None:

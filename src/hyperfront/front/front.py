@@ -156,12 +156,12 @@ class Front:
 
         The figure shows itself as the value of a notebook's cell, with and without ``%matplotlib``.
         """
-        from hyperfront import plots  # imported here, since only drawing needs matplotlib and plotly
+        from hyperfront.front import plots  # imported here, since only drawing needs matplotlib and plotly
 
         if path is not None and Path(path).suffix.lower() == ".html":
-            from hyperfront.plots import interactive as backend
+            from hyperfront.front.plots import interactive as backend
         else:
-            from hyperfront.plots import static as backend
+            from hyperfront.front.plots import static as backend
         figure = backend.front(self, kind=kind)
         if path is not None:
             plots.save(figure, path)

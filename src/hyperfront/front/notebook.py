@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from hyperfront.errors import HyperfrontError
-from hyperfront.plots import markup
-from hyperfront.plots.markup import Markup, number, shorten
+from hyperfront.storage import markup
+from hyperfront.storage.markup import Markup, number, shorten
 
 if TYPE_CHECKING:
     from hyperfront.front.front import Front
@@ -56,7 +56,7 @@ def _or_why_not(measure: Callable[[], str]) -> str:
 
 
 def _picture(front: Front) -> Markup:
-    from hyperfront.plots import static  # needs matplotlib, which takes a second to import
+    from hyperfront.front.plots import static  # needs matplotlib, which takes a second to import
 
     part = _spread(front, DRAWN)
     shown = replace(

@@ -81,13 +81,13 @@ def first(rays: Tensor, columns: Columns, index: int) -> Points:
 
 def _proposals(rays: Tensor, columns: Columns, question: Question, reach: float, generator: torch.Generator) -> Tensor:
     """Propose optima of the surface near the best ray, at several distances from the limits, and a few random rays."""
-    centre, m, limits = rays[best(columns, question)], rays.shape[1], question.limits
+    center, m, limits = rays[best(columns, question)], rays.shape[1], question.limits
     count = max(2, m, 5 * m - len(rays))  # more where little is known
     columns = {name: columns[name] for name in dict.fromkeys([question.goal, *limits])}
-    near = (_place(rays) - _place(centre)).norm(dim=1).argsort()
+    near = (_place(rays) - _place(center)).norm(dim=1).argsort()
     near = near[torch.stack([*columns.values()]).isfinite().all(0)[near]][:100]
     if not len(near):
-        return _around(centre, reach, count + 5, generator)
+        return _around(center, reach, count + 5, generator)
     surface = _surface(rays[near], {name: values[near] for name, values in columns.items()})
     local = {name: columns[name][near[: 2 * m]] for name in limits}
     chosen = []
@@ -96,12 +96,12 @@ def _proposals(rays: Tensor, columns: Columns, question: Question, reach: float,
         for name, (sign, limit) in limits.items():
             allowance = margin * float(local[name].max() - local[name].min())
             tight[name] = (sign, limit - allowance if sign == "<=" else limit + allowance)
-        ray = centre
+        ray = center
         for step in range(18):
             cloud = torch.cat([ray[None], _around(ray, reach * 0.6**step, 256, generator)])
             ray = cloud[best(surface(cloud), replace(question, limits=tight))]
         chosen.append(ray)
-    return torch.cat([torch.stack(chosen), _around(centre, reach, count, generator)])
+    return torch.cat([torch.stack(chosen), _around(center, reach, count, generator)])
 
 
 def _surface(rays: Tensor, columns: Columns) -> Callable[[Tensor], Columns]:

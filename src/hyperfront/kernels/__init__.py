@@ -11,7 +11,7 @@ from contextvars import ContextVar
 import torch
 from torch import Tensor
 
-_PLAIN: ContextVar[bool] = ContextVar("plain", default=False)
+_UNFUSED: ContextVar[bool] = ContextVar("unfused", default=False)
 
 
 @functools.cache
@@ -26,14 +26,14 @@ def on_gpu(*tensors: Tensor) -> bool:
 
 def fused() -> bool:
     """Whether fused operations may be used. An exported graph is made of PyTorch's own."""
-    return not _PLAIN.get() and not torch.compiler.is_exporting()
+    return not _UNFUSED.get() and not torch.compiler.is_exporting()
 
 
 @contextmanager
-def plain() -> Iterator[None]:
+def unfused() -> Iterator[None]:
     """Inside, the plain twins run: they have second derivatives."""
-    token = _PLAIN.set(True)
+    token = _UNFUSED.set(True)
     try:
         yield
     finally:
-        _PLAIN.reset(token)
+        _UNFUSED.reset(token)

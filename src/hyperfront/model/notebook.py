@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from hyperfront.model.roles import TensorSpec
 from hyperfront.model.summary import counts, title
-from hyperfront.plots import markup
-from hyperfront.plots.markup import Markup, shorten
+from hyperfront.storage import markup
+from hyperfront.storage.markup import Markup, shorten
 
 if TYPE_CHECKING:
     from hyperfront.model.pareto_model import ParetoModel

@@ -93,7 +93,7 @@ class ParetoModel(nn.Module):
         if len(rays) != 1:
             raise HyperfrontError("a plain module is for one ray", got=f"{len(rays)} rays", expected="1")
         with torch.no_grad():
-            return self.target.plain(self.hypernet(rays)[0], rays[0])
+            return self.target.module_at(self.hypernet(rays)[0], rays[0])
 
     def calibrate(self, inputs: Tensor | dict[str, Tensor] | Iterable[Batch]) -> None:
         """Estimate BatchNorm statistics for all rays from training inputs, one batch or several (``fit`` does it for

@@ -316,7 +316,7 @@ class Target(nn.Module):
     # ---- a plain module --------------------------------------------------------------------------------------
 
     @torch.no_grad()
-    def plain(self, theta: Tensor, ray: Tensor) -> nn.Module:
+    def module_at(self, theta: Tensor, ray: Tensor) -> nn.Module:
         """The module itself with ``theta`` and the ray's statistics written into it: no trace of this package."""
         with self.places.restored():
             module = duplicate(self.skeleton)

@@ -27,7 +27,7 @@ class Status(IntEnum):
     AS_NAMED = 0  # by the method that the solver is named after
     RELAXED = 1  # after dropping a constraint that could not be met
     MIN_NORM = 2  # by the min-norm weights, which descend for all objectives
-    FLOORED = 3  # as named, with a loss of zero, which solvers that need a positive one lift to a small number
+    FLOORED = 3  # as named, with a loss of zero, which solvers that need a positive one raise to a small number
     INVALID = 4  # not at all: a loss is NaN, infinite or negative; the weights are the ray
 
 
@@ -39,7 +39,7 @@ class Solver(ABC):
     space: Literal["weights", "hypernetwork"] = "weights"
     """Where those gradients live: with respect to the generated weights, or to the hypernetwork's parameters."""
     positive: bool = False
-    """Whether losses must be positive; zeros are lifted (:meth:`floored`)."""
+    """Whether losses must be positive; zeros are raised (:meth:`floored`)."""
     fixed_weights: bool = False
     """Whether the weights follow from the ray alone. Then the gradients of micro-batches add up to that of the whole
     batch; weights that depend on losses or gradients differ from one micro-batch to the next."""

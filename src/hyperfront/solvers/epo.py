@@ -56,8 +56,8 @@ from hyperfront.solvers.linalg.linprog_plain import maximize_one
 from hyperfront.solvers.linalg.minnorm import min_norm
 
 DESCENT = 0.2  # the share of (6), from three objectives on: two have a front that nearly every ray meets
-RAY_FLOOR = 1e-6  # a ray's 0 has no logarithm: entries are lifted to this, and the ray renormalized
-LOSS_FLOOR = 1e-30  # likewise for losses; a training step that knows their usual size can lift them sooner
+RAY_FLOOR = 1e-6  # a ray's 0 has no logarithm: entries are raised to this, and the ray renormalized
+LOSS_FLOOR = 1e-30  # likewise for losses; a training step that knows their usual size can raise them sooner
 FEW = 4  # rays for which plain numbers are faster than tensors (benchmarks/epo_forms.py)
 TIE = 1e-12  # ln u_j this close to the largest is the largest: which of equal products rounds up must not matter
 ROUNDING = 1e-14  # a sum this small beside the sum of its terms' sizes is zero
@@ -196,7 +196,7 @@ def program(logs: Tensor, rays: Tensor, gram: Tensor, tolerance: float) -> tuple
 def one_ray(
     losses: list[float], ray: list[float], gram: list[list[float]], tolerance: float, descent: float
 ) -> list[float] | None:
-    """The same for one ray in plain numbers; None for what has to be lifted, relaxed or refused, or needs more care."""
+    """The same for one ray in plain numbers; None where it must be floored, relaxed or refused, or needs care."""
     if not all(LOSS_FLOOR <= loss < math.inf for loss in losses):
         return None
     if not all(math.isfinite(entry) for row in gram for entry in row):

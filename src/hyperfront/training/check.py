@@ -29,7 +29,7 @@ from hyperfront.solvers.base import named_where_finite, rescale
 from hyperfront.storage import nests
 from hyperfront.storage.batches import Batch, to_device
 from hyperfront.training.backward import OwnLosses
-from hyperfront.training.plain import Plain
+from hyperfront.training.plain_module import PlainModule
 from hyperfront.training.step import Step
 from hyperfront.training.untouched import random_state, untouched
 
@@ -129,11 +129,11 @@ class _Comparison:
 
     def _plain(self, theta: Tensor, ray: Tensor, weights: Tensor) -> tuple[Gradient, bool]:
         """The same by plain autograd on a plain copy, and whether it drew random numbers."""
-        module = self.target.plain(theta, ray)
+        module = self.target.module_at(theta, ray)
         self.restore()
         own = dict(module.named_parameters())
         places = [own[name].requires_grad_() for name in self.target.assembly.names]
-        network, before = Plain(module.train()), random_state(self.model.device)
+        network, before = PlainModule(module.train()), random_state(self.model.device)
         each = torch.stack([loss.reshape(()) for loss in self.losses(network)])
         moved = any(not torch.equal(*pair) for pair in zip(before, random_state(self.model.device)))
         network.refuse_unregistered(self.batch)
@@ -153,7 +153,7 @@ class _Comparison:
             statistics = self.target.statistics_for(ray[None], row[None])[0]
             expected = nests.tensors(called(self.target.network(row, statistics), self.batch))
             self.restore()
-            found = nests.tensors(called(Plain(self.target.plain(row, ray)), self.batch))
+            found = nests.tensors(called(PlainModule(self.target.module_at(row, ray)), self.batch))
             error = max((_difference(*pair) for pair in zip(found, expected)), default=0.0)
             if error > _tolerance(row):
                 raise TargetError(

@@ -32,7 +32,9 @@ def check_handed(model: Any, problem: Any, preferences: Any, callbacks: Any) -> 
         )
     told = [] if callbacks is None else list(callbacks) if isinstance(callbacks, Sequence) else [callbacks]
     if wrong := [each for each in told if not isinstance(each, Callback)]:
-        raise HyperfrontError("this is no callback", got=kind_of(wrong[0]), expected="instances of hyperfront.Callback")
+        raise HyperfrontError(
+            "this is no callback", got=kind_of(wrong[0]), expected="instances of hyperfront.training.Callback"
+        )
     if told and not isinstance(callbacks, Sequence):
         raise HyperfrontError("callbacks are a list", got=kind_of(callbacks), fix="callbacks=[...]")
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hyperfront.front import notebook
-from hyperfront.plots import markup
-from hyperfront.plots.markup import Markup, number, shorten
+from hyperfront.storage import markup
+from hyperfront.storage.markup import Markup, number, shorten
 
 if TYPE_CHECKING:
     from hyperfront.training.runs import Run

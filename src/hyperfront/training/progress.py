@@ -142,7 +142,7 @@ class _State:
         return self.text
 
     def _repr_html_(self) -> str:
-        from hyperfront.plots import markup
+        from hyperfront.storage import markup
 
         return markup.bar(self.done, self.total, self.text)
 

@@ -188,7 +188,7 @@ class Step:
         return StepResult(values, weights, status), complete
 
     def solve(self, losses: Tensor, rays: Tensor, gram: Tensor | None) -> tuple[Tensor, Tensor]:
-        """The solver's weights and status, after lifting losses near zero where it needs positive ones."""
+        """The solver's weights and status, after raising losses near zero where it needs positive ones."""
         solver, mean = self.ideals.around, self.mean
         seen = losses.device.type == "cpu" and not (losses < FLOOR * mean).any()  # a GPU would stop
         if solver.positive and not seen:

@@ -7,7 +7,7 @@ from hyperfront.zoo.data.registry import dataset
 
 
 def _sources(*names: str) -> tuple[str, ...]:
-    return tuple(f"{dataset(name).title}. Licence: {dataset(name).licence}." for name in names)
+    return tuple(f"{dataset(name).title}. Licence: {dataset(name).license}." for name in names)
 
 
 def _composites(*datasets: str) -> Notes:

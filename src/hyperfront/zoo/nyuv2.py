@@ -28,7 +28,7 @@ from hyperfront.problem.recipe import Recipe
 from hyperfront.problem.registry import Entry
 from hyperfront.zoo.arguments import check, check_rows
 from hyperfront.zoo.data import find
-from hyperfront.zoo.data.nyuv2 import CLASSES, METRES_PER_LEVEL, Pack, pack_name
+from hyperfront.zoo.data.nyuv2 import CLASSES, METERS_PER_LEVEL, Pack, pack_name
 from hyperfront.zoo.enet import ENet
 from hyperfront.zoo.scenes import Scenes
 from hyperfront.zoo.views import RandomViews
@@ -111,8 +111,8 @@ def shrunk(batch: Batch, factor: int) -> Batch:
     rgb, depth, classes = batch
     if factor == 1:
         return batch
-    colour = torch.cat([F.avg_pool2d(image.float()[None], factor) for image in rgb]).round().to(rgb.dtype)
-    return colour, depth[:, ::factor, ::factor].contiguous(), classes[:, ::factor, ::factor].contiguous()
+    color = torch.cat([F.avg_pool2d(image.float()[None], factor) for image in rgb]).round().to(rgb.dtype)
+    return color, depth[:, ::factor, ::factor].contiguous(), classes[:, ::factor, ::factor].contiguous()
 
 
 def inputs(batch: Batch) -> Tensor:
@@ -120,8 +120,8 @@ def inputs(batch: Batch) -> Tensor:
     return channels_last(batch[0].float() / 127.5 - 1)
 
 
-def metres(levels: Tensor) -> Tensor:
-    return (levels.float() + 0.5) * METRES_PER_LEVEL
+def meters(levels: Tensor) -> Tensor:
+    return (levels.float() + 0.5) * METERS_PER_LEVEL
 
 
 def depth_of(output: Tensor) -> Tensor:
@@ -136,8 +136,8 @@ def cross_entropy_sums(output: Tensor, batch: Batch) -> Tensor:
     logits, classes = output[:, :-1], batch[2]
     each = torch.arange(logits.shape[1], device=logits.device)[:, None, None]
     own = torch.where(classes[:, None] == each, logits, 0).sum(1)
-    labelled = classes >= 0
-    return torch.stack([((logits.logsumexp(1) - own) * labelled).sum(), labelled.sum()])
+    labeled = classes >= 0
+    return torch.stack([((logits.logsumexp(1) - own) * labeled).sum(), labeled.sum()])
 
 
 def mean(sums: Tensor) -> Tensor:
@@ -145,11 +145,11 @@ def mean(sums: Tensor) -> Tensor:
 
 
 def depth_error(output: Tensor, batch: Batch) -> Tensor:
-    return (depth_of(output) - metres(batch[1])).abs().mean()
+    return (depth_of(output) - meters(batch[1])).abs().mean()
 
 
 def relative_depth_error(output: Tensor, batch: Batch) -> Tensor:
-    true = metres(batch[1])
+    true = meters(batch[1])
     return ((depth_of(output) - true).abs() / true).mean()
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from hyperfront.problem import Split
 from hyperfront.problem.samples.inputs import encoded, first_rows
-from hyperfront.zoo.data.nyuv2 import CLASSES, METRES_PER_LEVEL
+from hyperfront.zoo.data.nyuv2 import CLASSES, METERS_PER_LEVEL
 
 COUNT = 4
 NONE = 255
@@ -30,7 +30,7 @@ class Scenes:
         return {
             "kind": "scenes",
             "classes": list(CLASSES),
-            "metres": 256 * METRES_PER_LEVEL,
+            "meters": 256 * METERS_PER_LEVEL,
             "items": [
                 {
                     "image": encoded(rgb.movedim(0, -1)),
@@ -44,7 +44,7 @@ class Scenes:
     def predict(self, network: Callable[[Any], Any]) -> Any:
         """``[items]`` with ``segmentation`` and ``depth``."""
         output = network(self.x)
-        levels = (self.depth_of(output) / METRES_PER_LEVEL - 0.5).round().clamp(0, 255)
+        levels = (self.depth_of(output) / METERS_PER_LEVEL - 0.5).round().clamp(0, 255)
         return [
             {"segmentation": encoded(segmentation), "depth": encoded(depth)}
             for segmentation, depth in zip(output[:, :-1].argmax(1), levels)

@@ -40,10 +40,10 @@ def vlmop2(variables: int = 2) -> Problem:
 
 
 def _gaussians(name: str, variables: int, bounds: tuple[float, float] | None) -> Problem:
-    centre = 1 / math.sqrt(variables)
+    center = 1 / math.sqrt(variables)
 
     def function(x: Tensor) -> Tensor:
-        squares = torch.stack([(x - centre).square().sum(), (x + centre).square().sum()])
+        squares = torch.stack([(x - center).square().sum(), (x + center).square().sum()])
         return -torch.expm1(-squares)
 
     def front(t: Tensor) -> Tensor:

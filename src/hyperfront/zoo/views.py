@@ -36,8 +36,8 @@ class RandomViews:
         rgb, depth, classes = batch
         mirror, scale, x, y, contrast, brightness = numbers[:, :, None, None].unbind(1)  # [B, 1, 1] each
         height, width = depth.shape[1:]
-        across = mirror / scale * _centres(width, numbers) + x * (1 - 1 / scale)  # [B, 1, W]
-        down = _centres(height, numbers)[:, None] / scale + y * (1 - 1 / scale)  # [B, H, 1]
+        across = mirror / scale * _centers(width, numbers) + x * (1 - 1 / scale)  # [B, 1, W]
+        down = _centers(height, numbers)[:, None] / scale + y * (1 - 1 / scale)  # [B, H, 1]
         grid = torch.stack(torch.broadcast_tensors(across, down), dim=-1)
         seen = F.grid_sample(rgb.float(), grid, "bilinear", "border", align_corners=False)
         levels, label = F.grid_sample(  # these values must not be mixed across edges
@@ -47,6 +47,6 @@ class RandomViews:
         return seen.clamp(0, 255), (levels + 0.5) / scale - 0.5, label.round().to(classes.dtype)
 
 
-def _centres(count: int, like: Tensor) -> Tensor:
+def _centers(count: int, like: Tensor) -> Tensor:
     """The centers of pixels, if the image extends from -1 to 1."""
     return (2 * torch.arange(count, dtype=like.dtype, device=like.device) + 1) / count - 1

@@ -36,7 +36,7 @@ def show(*, data_dir: Folder = None) -> None:
     """
     folder = _folder(data_dir)
     for name, known in DATASETS.items():
-        console.print(f"\n[bold]{name}[/bold]  {known.title}  [dim]{known.licence}[/dim]", soft_wrap=True)
+        console.print(f"\n[bold]{name}[/bold]  {known.title}  [dim]{known.license}[/dim]", soft_wrap=True)
         ways: dict[str, list[str]] = {}
         for file in known.files:
             there = next((form for form in file.forms if (folder / form.name).is_file()), None)
@@ -137,9 +137,9 @@ def _folder(data_dir: Path | None) -> Path:
 
 
 def _line(state: str, file: DataFile) -> None:
-    colour = {"missing": "yellow", "damaged": "red"}.get(state, "green")
+    color = {"missing": "yellow", "damaged": "red"}.get(state, "green")
     about = "" if file.needed else "  [dim]a description, not needed[/dim]"
-    console.print(f"  [{colour}]{state:<8}[/{colour}] {file.name:<54} {file.size:>11,} bytes{about}", soft_wrap=True)
+    console.print(f"  [{color}]{state:<8}[/{color}] {file.name:<54} {file.size:>11,} bytes{about}", soft_wrap=True)
 
 
 def _fail_with(errors: Sequence[DataError]) -> None:

@@ -19,7 +19,7 @@ from hyperfront.apps.cli.arguments import DataFolder, Flag, Folder, OwnProblem, 
 from hyperfront.apps.cli.opening import open_model, open_problem
 from hyperfront.apps.cli.output import console, free_folder
 from hyperfront.errors import DataError, HyperfrontError, ProblemError
-from hyperfront.export import card, graph, plain
+from hyperfront.export import card, graph, weights
 from hyperfront.export import int8 as in_int8
 from hyperfront.export.agreement import compare
 from hyperfront.export.formats import check_onnx, write_onnx, write_pt2
@@ -137,7 +137,7 @@ def _write(
     """Write the files, each compared with PyTorch; the graph, if there is one, and what each file is."""
     made: dict[str, str] = {}
     if "safetensors" in wanted:
-        plain(model, ray, folder / "model.safetensors")
+        weights(model, ray, folder / "model.safetensors")
         made |= {"model.safetensors": "weights of the network at this ray", "model.py": "a loader of a few lines"}
     if problem is None or wanted == ("safetensors",):
         return None, made

@@ -137,8 +137,8 @@ def summary(front: Front, problem: Problem) -> dict[str, str]:
 
 def draw(front: Front, folder: RunFolder) -> list[Path]:
     """Draw the front and its evolution into the run folder."""
-    from hyperfront import plots
-    from hyperfront.plots import interactive, static
+    from hyperfront.front import plots
+    from hyperfront.front.plots import interactive, static
 
     files = [folder.path / "front.png", folder.path / "front.html"]
     for file in files:

@@ -14,7 +14,7 @@ from hyperfront.apps.cli.arguments import Device, Flag, Folder, choose_device, p
 from hyperfront.apps.cli.output import console, draw, free_folder, list_files, summary
 from hyperfront.apps.cli.train import refuse_unusable, resumable
 from hyperfront.errors import HyperfrontError, UnattainableError
-from hyperfront.export import card, plain
+from hyperfront.export import card, weights
 from hyperfront.front import Front, Selection, evaluate
 from hyperfront.front.certificate import Certificate
 from hyperfront.problem import Problem
@@ -159,7 +159,7 @@ def _write(run: Run, made: Problem, choice: Selection | None) -> None:
         test = evaluate(run.model, made.test, ray)
         reached = {name: column.item() for name, column in test.columns().items()}
         files.write_json(folder.path / CHOICE, {**choice.document(), "test": reached})
-        plain(run.model, ray, folder.path / "chosen.safetensors")
+        weights(run.model, ray, folder.path / "chosen.safetensors")
     ray = None if choice is None else choice.ray.tolist()
     text = card(run.model, front if test is None else test, ray=ray, problem=made, choice=choice, test=test)
     files.write_bytes(folder.path / "README.md", text.encode())

@@ -9,11 +9,10 @@ from typing import Any
 
 import torch
 
-from hyperfront import plots
 from hyperfront.apps.explorer import dense
 from hyperfront.apps.explorer.baselines import Baseline
 from hyperfront.apps.explorer.session import Session
-from hyperfront.front import Front
+from hyperfront.front import Front, plots
 from hyperfront.problem.samples.inputs import rounded
 
 MAILABLE, FEWEST = 3 * 2**20, 12

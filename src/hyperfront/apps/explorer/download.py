@@ -14,5 +14,5 @@ from hyperfront.model import ParetoModel
 def plain_model(model: ParetoModel, ray: Tensor) -> bytes:
     """The tensors of ``model.at(ray)`` as a safetensors file; its header describes them."""
     with TemporaryDirectory() as folder:
-        weights, _ = export.plain(model, ray, Path(folder) / "model.safetensors")
+        weights, _ = export.weights(model, ray, Path(folder) / "model.safetensors")
         return weights.read_bytes()

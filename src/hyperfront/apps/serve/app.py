@@ -27,7 +27,7 @@ from hyperfront.apps.serve.large import LARGE, LargeWork
 from hyperfront.apps.serve.metrics import Metrics
 from hyperfront.apps.serve.options import ServiceOptions
 from hyperfront.apps.serve.predictor import Outputs
-from hyperfront.apps.serve.rows import Table
+from hyperfront.apps.serve.rows import RowFormat
 from hyperfront.apps.serve.service import Service
 from hyperfront.apps.shared import choice
 from hyperfront.apps.shared.bodies import Bodies
@@ -123,7 +123,7 @@ class ServerState:
         find = partial(select, asked)
         return await self._within(deadline, asyncio.get_running_loop().run_in_executor(self.searches, find))
 
-    async def predict(self, request: Request, table: Table) -> dict[str, Any]:
+    async def predict(self, request: Request, table: RowFormat) -> dict[str, Any]:
         """Predict rows of a table."""
         deadline = asyncio.get_running_loop().time() + self.limits.seconds
         with self.bodies.reader() as reader:

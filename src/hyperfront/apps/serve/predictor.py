@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hyperfront.apps.shared.cache import WeightCache, Weights
+from hyperfront.apps.shared.cache import RayWeights, WeightCache
 from hyperfront.preferences import das_dennis
 from hyperfront.storage.batches import Batch
 
@@ -93,15 +93,15 @@ class Predictor:
                     _hand_out(group, outputs, answers)
         return [_in_order(parts, query.rows) for parts, query in zip(answers, queries)]
 
-    def _one_by_one(self, weights: list[Weights], inputs: list[tuple[Tensor, ...]]) -> list[Outputs]:
+    def _one_by_one(self, weights: list[RayWeights], inputs: list[tuple[Tensor, ...]]) -> list[Outputs]:
         return [self.flatten(self.cache.run(at, self.nest(x))) for at, x in zip(weights, inputs)]
 
-    def _together(self, weights: list[Weights], inputs: list[tuple[Tensor, ...]]) -> list[Outputs]:
+    def _together(self, weights: list[RayWeights], inputs: list[tuple[Tensor, ...]]) -> list[Outputs]:
         shared, own = weights[0].tensors, weights[0].own
         stacked = [torch.stack([at.tensors[name] for at in weights]) for name in own]
 
         def one(tensors: list[Tensor], *x: Tensor) -> Outputs:
-            several = Weights(shared | dict(zip(own, tensors)), own, 0)
+            several = RayWeights(shared | dict(zip(own, tensors)), own, 0)
             return self.flatten(self.cache.run(several, self.nest(x)))
 
         outputs = torch.vmap(one)(stacked, *(torch.stack(column) for column in zip(*inputs)))

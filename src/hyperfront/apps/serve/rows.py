@@ -19,7 +19,7 @@ from hyperfront.storage.nests import tensors
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class RowFormat:
     """The columns that the module is fed from, and how its outputs are read."""
 
     columns: tuple[str, ...]

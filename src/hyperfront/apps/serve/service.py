@@ -13,7 +13,7 @@ from torch import Tensor
 
 from hyperfront.apps.serve.deciding import Decider
 from hyperfront.apps.serve.predictor import Outputs, Predictor, Query
-from hyperfront.apps.serve.rows import Table
+from hyperfront.apps.serve.rows import RowFormat
 from hyperfront.apps.serve.selecting import Selector
 from hyperfront.apps.serve.signature import examples, inputs_of, outputs_of
 from hyperfront.apps.serve.tensors import TensorMetadata
@@ -50,7 +50,7 @@ class Service:
     select: Callable[[Choice], dict[str, Any]] | None = None
     decider: Decider | None = None
     """How outputs become probabilities and labels, if the problem says it."""
-    table: Table | None = None
+    table: RowFormat | None = None
     """How rows with column names are predicted, if the problem says it."""
     default_ray: np.ndarray | None = None
     """The ray ``[1, m]`` of requests without one."""
@@ -149,9 +149,9 @@ def _decider(problem: Problem | None, predictor: Predictor, specs: Sequence[Tens
         return Decider(decision, predictor.cache.run(at, predictor.nest(examples(specs, 2)[0])))
 
 
-def _table(problem: Problem | None, decider: Decider | None) -> Table | None:
+def _table(problem: Problem | None, decider: Decider | None) -> RowFormat | None:
     shown = None if problem is None else problem.presentation
-    return None if shown is None or shown.encode is None else Table(shown.columns, shown.encode, decider)
+    return None if shown is None or shown.encode is None else RowFormat(shown.columns, shown.encode, decider)
 
 
 def _try_out(

@@ -24,7 +24,7 @@ MEGABYTE = 2**20
 
 
 @dataclass(frozen=True, eq=False)
-class Weights:
+class RayWeights:
     """The network at one ray."""
 
     tensors: dict[str, Tensor]
@@ -48,13 +48,13 @@ class WeightCache:
     def __init__(self, model: ParetoModel, max_bytes: int = 256 * MEGABYTE):
         self.model, self.max_bytes = model.eval(), max_bytes
         self.hits = self.misses = self.evictions = self.nbytes = 0
-        self._kept: OrderedDict[bytes, Weights] = OrderedDict()
+        self._kept: OrderedDict[bytes, RayWeights] = OrderedDict()
         self._lock, self._running = threading.Lock(), threading.Lock()
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def get(self, rays: np.ndarray | Sequence) -> list[Weights]:
+    def get(self, rays: np.ndarray | Sequence) -> list[RayWeights]:
         """Return the weights at each of ``rays [R, m]``; missing ones are generated together."""
         table = np.ascontiguousarray(rays, dtype=np.float32)
         keys = [row.tobytes() for row in table]
@@ -74,14 +74,14 @@ class WeightCache:
             found |= made
         return [found[key] for key in keys]
 
-    def run(self, weights: Weights, x: Batch) -> Any:
+    def run(self, weights: RayWeights, x: Batch) -> Any:
         """Compute the network's output on ``x``."""
         with self._running:  # the module holds the tensors of one ray at a time
             args, kwargs = arguments(x)
             return Network(self.model.target, weights.tensors)(*args, **kwargs)
 
     @torch.no_grad()
-    def generate(self, rays: np.ndarray) -> list[Weights]:
+    def generate(self, rays: np.ndarray) -> list[RayWeights]:
         """Generate the weights at each of ``rays [R, m]``, without looking them up."""
         exact = rays.astype(np.float64)
         total = exact.sum(-1, keepdims=True)
@@ -96,13 +96,13 @@ class WeightCache:
             self._weights(*(row.clone() for row in rows)) for rows in zip(theta, statistics)
         ]  # a copy, so that a row does not keep the whole table in memory
 
-    def _weights(self, theta: Tensor, statistics: Tensor) -> Weights:
+    def _weights(self, theta: Tensor, statistics: Tensor) -> RayWeights:
         shared, tensors = self.model.target.shared(), self.model.target.assembled(theta, statistics)
         own = tuple(name for name, tensor in tensors.items() if tensor is not shared.get(name))
         storages = {s.data_ptr(): s.nbytes() for s in (tensors[name].untyped_storage() for name in own)}
-        return Weights(tensors, own, sum(storages.values()))
+        return RayWeights(tensors, own, sum(storages.values()))
 
-    def _keep(self, made: dict[bytes, Weights]) -> None:
+    def _keep(self, made: dict[bytes, RayWeights]) -> None:
         with self._lock:
             for key, weights in made.items():
                 if key not in self._kept:

@@ -95,7 +95,7 @@ class Curvature:
         """Return the function ``v -> H v [n]`` on the sample of rows. The gradient is computed once for all ``v``."""
         leaf = theta.detach().requires_grad_()
         with own_stream(theta.device):
-            with kernels.plain():  # fused operations have no second derivative
+            with kernels.unfused():  # fused operations have no second derivative
                 gradient = _gradient(alpha @ torch.stack(self._losses(leaf, self.batch)), leaf, create_graph=True)
             return replayed(lambda v: _gradient(gradient @ v, leaf, retain_graph=True), theta)
 

@@ -52,7 +52,7 @@ def _two(losses, rays, gram, floor, weights, status, count, tolerance, descent, 
     valid = least + 0 * (l1 + l2 + c11 + c12 + c22) >= 0
     f1, f2 = tl.load(floor).to(tl.float64), tl.load(floor + 1).to(tl.float64)
     f1, f2 = tl.where(f1 > LOSS_FLOOR, f1, LOSS_FLOOR), tl.where(f2 > LOSS_FLOOR, f2, LOSS_FLOOR)
-    lifted = (l1 < f1) | (l2 < f2)
+    floored = (l1 < f1) | (l2 < f2)
     l1, l2 = tl.where(l1 < f1, f1, l1), tl.where(l2 < f2, f2, l2)
     r1, r2 = given1.to(tl.float64), given2.to(tl.float64)
     r1, r2 = tl.where(r1 < RAY_FLOOR, RAY_FLOOR, r1), tl.where(r2 < RAY_FLOOR, RAY_FLOOR, r2)
@@ -82,7 +82,7 @@ def _two(losses, rays, gram, floor, weights, status, count, tolerance, descent, 
     t = tl.where(balance, balanced + descent * (lowered - balanced), tl.where(broken, cut, end))
     tl.store(weights + 2 * ray, tl.where(valid, t.to(tl.float32), given1.to(tl.float32)), here)
     tl.store(weights + 2 * ray + 1, tl.where(valid, (1 - t).to(tl.float32), given2.to(tl.float32)), here)
-    kind = tl.where(valid, tl.where(lifted, FLOORED, 0), INVALID)
+    kind = tl.where(valid, tl.where(floored, FLOORED, 0), INVALID)
     tl.store(status + ray, kind.to(tl.uint8), here)
 
 
@@ -103,8 +103,8 @@ def _program(losses, rays, gram, floor, table, status, count, tolerance, m: tl.c
     c = tl.load(gram + ray * (m * m) + j[:, None] * m + k[None, :], both, 0.0)
     valid = tl.min(loss, 0) + 0 * (tl.sum(loss, 0) + tl.sum(tl.sum(c, 1), 0)) >= 0
     low = tl.where(low > LOSS_FLOOR, low, LOSS_FLOOR)
-    lifted = tl.max(tl.where(here & (loss < low), 1, 0), 0)
-    tl.store(status + place, tl.where(valid, tl.where(lifted > 0, FLOORED, 0), INVALID).to(tl.uint8))
+    floored = tl.max(tl.where(here & (loss < low), 1, 0), 0)
+    tl.store(status + place, tl.where(valid, tl.where(floored > 0, FLOORED, 0), INVALID).to(tl.uint8))
     c = tl.where(valid, c, 0.0)
     loss = tl.where(valid, tl.where(loss < low, low, loss), 1.0)
 

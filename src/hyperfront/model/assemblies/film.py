@@ -21,7 +21,7 @@ from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 from hyperfront.model.assemblies.base import Assembly, Part
 from hyperfront.model.roles import Rest
 
-NORMALISATIONS = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
+NORMALIZATIONS = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 LINEAR = (nn.Linear, _ConvNd)
 
 
@@ -48,9 +48,9 @@ class Film(Assembly):
         layers = {
             name: layer
             for name, layer in module.named_modules()
-            if isinstance(layer, NORMALISATIONS + LINEAR) and _join(name, "weight") in own.intersection(chosen)
+            if isinstance(layer, NORMALIZATIONS + LINEAR) and _join(name, "weight") in own.intersection(chosen)
         }
-        norms = {name: layer for name, layer in layers.items() if isinstance(layer, NORMALISATIONS)}
+        norms = {name: layer for name, layer in layers.items() if isinstance(layer, NORMALIZATIONS)}
         self._layers = [_modulated(name, layer, own) for name, layer in (norms or layers).items()]
         parts: list[Part] = []
         for layer in self._layers:
@@ -83,7 +83,7 @@ class Film(Assembly):
 def _modulated(name: str, layer: nn.Module, own: set[str]) -> _Modulated:
     weight, bias = _join(name, "weight"), _join(name, "bias")
     shape = tuple(layer.get_parameter("weight").shape)
-    if isinstance(layer, NORMALISATIONS):
+    if isinstance(layer, NORMALIZATIONS):
         features, unfolded, along = shape, shape, shape
     elif isinstance(layer, _ConvTransposeNd):  # its kernel is [in, out / groups, ...]
         groups, (inputs, outputs, *kernel) = layer.groups, shape

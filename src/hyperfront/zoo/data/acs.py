@@ -21,7 +21,7 @@ from pathlib import Path
 from hyperfront.errors import DataError
 from hyperfront.zoo.data.people import DataSet
 from hyperfront.zoo.data.registry import datafile
-from hyperfront.zoo.data.tables import NUMBER, Schema
+from hyperfront.zoo.data.tables import NUMBER, FileSchema
 
 NAME = "acs/employment.csv.gz"
 PARTS = {
@@ -38,7 +38,7 @@ def _codes(first: int, last: int) -> tuple[str, ...]:
 
 ACS = DataSet(
     files=(NAME,),
-    schema=Schema(
+    schema=FileSchema(
         {
             "AGEP": NUMBER,
             "SCHL": _codes(0, 24),  # schooling

@@ -28,7 +28,7 @@ from torch import Tensor
 from hyperfront.errors import DataError
 from hyperfront.storage import files
 
-METRES_PER_LEVEL = 9.99547 / 255
+METERS_PER_LEVEL = 9.99547 / 255
 """An upper bound in meters: no depth of the labelled images is above 9.99547 m."""
 CLASSES40 = (
     "wall, floor, cabinet, bed, chair, sofa, table, door, window, bookshelf, picture, counter, blinds, desk, shelves, "
@@ -73,11 +73,11 @@ class Pack:
             self.is_train = torch.from_numpy(self.arrays["is_train"])
         except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise DataError("the file is no pack of NYUv2 images", got=f"{path}: {error}", fix=_FIX) from None
-        if abs(unit / METRES_PER_LEVEL - 1) > 1e-6:
+        if abs(unit / METERS_PER_LEVEL - 1) > 1e-6:
             raise DataError(
                 "the depth of the pack is in another unit",
                 got=f"{path}: {unit} m for each level",
-                expected=METRES_PER_LEVEL,
+                expected=METERS_PER_LEVEL,
                 fix=_FIX,
             )
 
@@ -164,7 +164,7 @@ class _Maker:
         from PIL import Image
         from PIL.Image import Resampling
 
-        levels = np.clip(depth / METRES_PER_LEVEL, 0, 255).astype(np.uint8)
+        levels = np.clip(depth / METERS_PER_LEVEL, 0, 255).astype(np.uint8)
         small = Image.fromarray(np.ascontiguousarray(rgb)).resize(self.shape, Resampling.LANCZOS)
         near = [Image.fromarray(a).resize(self.shape, Resampling.NEAREST) for a in (levels, label40)]
         self.rgb.append(_encoded(small, "JPEG", quality=self.quality))
@@ -181,7 +181,7 @@ class _Maker:
             rgb_offset=np.cumsum([0, *map(len, self.rgb)]),
             depth_png=np.frombuffer(b"".join(self.depth), np.uint8),
             depth_offset=np.cumsum([0, *map(len, self.depth)]),
-            depth_metres_per_level=np.float64(METRES_PER_LEVEL),
+            depth_metres_per_level=np.float64(METERS_PER_LEVEL),
             label40=np.stack(self.labels),
             map40to13=np.array([0, *(group[name] for name in names)], np.uint8),
             names13=np.array(list(CLASSES)),

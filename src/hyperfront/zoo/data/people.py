@@ -21,7 +21,7 @@ import numpy as np
 
 from hyperfront.errors import DataError
 from hyperfront.zoo.data import find, placed
-from hyperfront.zoo.data.tables import NUMBER, Schema, read
+from hyperfront.zoo.data.tables import NUMBER, FileSchema, read
 
 Columns = Mapping[str, np.ndarray]
 
@@ -44,7 +44,7 @@ class DataSet:
     """The files of a data set, their schema, the label and the protected group."""
 
     files: tuple[str, ...]
-    schema: Schema
+    schema: FileSchema
     label: str
     positive: tuple[str, ...]
     protected: Callable[[Columns], np.ndarray]
@@ -89,7 +89,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 ADULT = DataSet(
     files=("adult/adult.data.gz", "adult/adult.test.gz"),
-    schema=Schema(
+    schema=FileSchema(
         {
             "age": NUMBER,
             "workclass": _words(
@@ -136,7 +136,7 @@ _MONTHS = range(1, 7)
 
 DEFAULT = DataSet(
     files=("default_credit/default_of_credit_card_clients.csv.gz",),
-    schema=Schema(
+    schema=FileSchema(
         {
             "ID": NUMBER,
             "LIMIT_BAL": NUMBER,
@@ -158,7 +158,7 @@ DEFAULT = DataSet(
 
 BANK = DataSet(
     files=("bank_marketing/bank-additional-full.csv.gz",),
-    schema=Schema(
+    schema=FileSchema(
         {
             "age": NUMBER,
             "job": _words(

@@ -53,7 +53,7 @@ class Dataset:
     """A data set: title, licence and files."""
 
     title: str
-    licence: str
+    license: str
     files: tuple[DataFile, ...]
 
 

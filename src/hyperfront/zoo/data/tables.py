@@ -24,7 +24,7 @@ NUMBER: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Schema:
+class FileSchema:
     """The columns of a file in order, each with its categories (:data:`NUMBER` has none)."""
 
     columns: Mapping[str, tuple[str, ...]]
@@ -40,7 +40,7 @@ class Schema:
         return self.columns[column].index(category)
 
 
-def read(path: Path, schema: Schema) -> dict[str, np.ndarray]:
+def read(path: Path, schema: FileSchema) -> dict[str, np.ndarray]:
     """Read the columns of a text file, compressed or not, by name: float64 for numbers, int64 codes for categories."""
     rows = _rows(path, schema)
     expected = list(schema.columns)
@@ -68,7 +68,7 @@ def read(path: Path, schema: Schema) -> dict[str, np.ndarray]:
     }
 
 
-def _rows(path: Path, schema: Schema) -> list[tuple[int, list[str]]]:
+def _rows(path: Path, schema: FileSchema) -> list[tuple[int, list[str]]]:
     """The rows of the file with their line numbers, without comments and empty lines."""
     try:
         text = io.StringIO(unpacked(path).decode(), newline="")

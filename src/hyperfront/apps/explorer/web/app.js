@@ -8,11 +8,11 @@ function start() {
   byId("facts").textContent = [`${M} objectives`, ...DATA.facts, DATA.data, DATA.live ? null : "static page: sampled"]
     .filter(Boolean)
     .join(" · ");
-  const opened = sharing.read();
+  const opened = link.read();
   if (opened) state.ray = opened.ray;
   useFront(DATA.front);
   state.values = state.surface.at(state.ray);
-  for (const part of [frontView, handle, readout, limits, samples, pins, evolution, sharing]) part.start();
+  for (const part of [frontView, handle, readout, limits, samples, pins, evolution, link]) part.start();
   if (opened && VIEWS[opened.view]) frontView.use(opened.view);
   for (const ray of opened?.pins ?? []) {
     const pin = { ray, values: state.surface.at(ray), certainty: "interpolated", predictions: null };

@@ -19,7 +19,7 @@ const handle = {
       this.words.textContent = rayWords(state.ray);
       kind.follow();
     });
-    byId("centre").addEventListener("click", () => goTo(equalRay(), { settled: true }));
+    byId("center").addEventListener("click", () => goTo(equalRay(), { settled: true }));
   },
 };
 
@@ -47,7 +47,7 @@ const described = () =>
 const twoEnds = {
   // from the first objective, on the left, to the second
   start() {
-    const entry = FAVOURS ? 1 : 0;
+    const entry = FAVORS ? 1 : 0;
     this.entry = entry;
     this.input = slider(
       {

@@ -36,7 +36,7 @@ const kinds = {
   table,
 
   scenes: {
-    note: SAMPLES.metres && `depth from 0 m (bright) to ${SAMPLES.metres.toFixed(0)} m (dark)`,
+    note: SAMPLES.meters && `depth from 0 m (bright) to ${SAMPLES.meters.toFixed(0)} m (dark)`,
 
     item(k) {
       const { image, segmentation, depth } = SAMPLES.items[k];
@@ -44,8 +44,8 @@ const kinds = {
         "div",
         { class: "scene" },
         figure(canvas(image, `Image ${k + 1}`), "image"),
-        figure(canvas(segmentation, "True classes", classColour), "classes, true"),
-        figure(canvas(depth, "True depth", depthColour), "depth, true"),
+        figure(canvas(segmentation, "True classes", classColor), "classes, true"),
+        figure(canvas(depth, "True depth", depthColor), "depth, true"),
       );
     },
 
@@ -54,15 +54,15 @@ const kinds = {
       return el(
         "div",
         { class: "scene" },
-        figure(canvas(segmentation, "Predicted classes", classColour), "classes, predicted"),
-        figure(canvas(depth, "Predicted depth", depthColour), "depth, predicted"),
+        figure(canvas(segmentation, "Predicted classes", classColor), "classes, predicted"),
+        figure(canvas(depth, "Predicted depth", depthColor), "depth, predicted"),
       );
     },
 
     whole() {
       const names = SAMPLES.classes.map((name, k) => {
         const patch = el("span", { class: "patch" });
-        patch.style.background = `rgb(${classColour(k).join(" ")})`;
+        patch.style.background = `rgb(${classColor(k).join(" ")})`;
         return el("span", {}, patch, name);
       });
       return el("p", { class: "classes small" }, names);

@@ -2,22 +2,22 @@
 
 const bytesOf = ({ bytes }) => Uint8Array.from(atob(bytes), (letter) => letter.charCodeAt(0));
 
-/** A canvas; colour(value) or the bytes themselves give red, green and blue. */
-function canvas(image, label, colour = null) {
+/** A canvas; color(value) or the bytes themselves give red, green and blue. */
+function canvas(image, label, color = null) {
   const node = el("canvas", { role: "img", "aria-label": label, width: image.width, height: image.height });
-  paint(node, image, colour);
+  paint(node, image, color);
   return node;
 }
 
-function paint(node, image, colour = null) {
+function paint(node, image, color = null) {
   const context = node.getContext("2d");
   const pixels = context.createImageData(image.width, image.height);
   const bytes = bytesOf(image);
   const count = image.width * image.height;
   const channels = bytes.length / count;
   for (let k = 0; k < count; k++) {
-    const rgb = colour
-      ? colour(bytes[k])
+    const rgb = color
+      ? color(bytes[k])
       : channels === 3
         ? bytes.subarray(3 * k, 3 * k + 3)
         : [bytes[k], bytes[k], bytes[k]];
@@ -26,7 +26,7 @@ function paint(node, image, colour = null) {
   context.putImageData(pixels, 0, 0);
 }
 
-const CLASS_COLOURS = [
+const CLASS_COLORS = [
   [230, 159, 0],
   [86, 180, 233],
   [0, 158, 115],
@@ -41,8 +41,8 @@ const CLASS_COLOURS = [
   [56, 108, 176],
   [240, 2, 127],
 ];
-const classColour = (index) => CLASS_COLOURS[index] || [120, 124, 128]; // grey: no label
-const depthColour = (level) => viridis(1 - level / 255);
+const classColor = (index) => CLASS_COLORS[index] || [120, 124, 128]; // grey: no label
+const depthColor = (level) => viridis(1 - level / 255);
 
 /** Upright bars from a common zero, with ticks where they should be. */
 function bars(values, { targets = null, extent = [], label, height = 44 }) {

@@ -36,9 +36,9 @@ function searchSurface(surface, rays, goal, limits) {
       : sign * a.values[goal] < sign * b.values[goal];
   let best = rays.map(judged).reduce((kept, next) => (better(next, kept) ? next : kept));
   for (let step = 0, reach = 0.5; step < 22; step++, reach *= 0.66) {
-    const centre = best.ray;
+    const center = best.ray;
     for (let k = 0; k < 120; k++) {
-      const ray = normalized(centre.map((value) => Math.max(1e-4, value + reach * (value + 0.1) * normal())));
+      const ray = normalized(center.map((value) => Math.max(1e-4, value + reach * (value + 0.1) * normal())));
       const next = judged(ray);
       if (better(next, best)) best = next;
     }

@@ -48,11 +48,11 @@ function fromTriangle(x, y) {
 
 const near = (a, b, within = 1e-6) => a.every((value, j) => Math.abs(value - b[j]) < within);
 
-const FAVOURS = DATA.convention !== "direction"; // whether a larger entry asks for a smaller loss
+const FAVORS = DATA.convention !== "direction"; // whether a larger entry asks for a smaller loss
 
 /** What a ray asks for: "mostly log loss, a little gap". */
 function rayWords(ray) {
-  const shares = FAVOURS ? normalized(ray) : normalized(ray.map((value) => 1 / Math.max(value, 1e-6)));
+  const shares = FAVORS ? normalized(ray) : normalized(ray.map((value) => 1 / Math.max(value, 1e-6)));
   if (shares.every((share) => Math.abs(share - 1 / M) < 0.2 / M)) return M === 2 ? "both equally" : "all equally";
   const amount = (share) => (share >= 0.98 ? "only" : share >= 0.5 ? "mostly" : share >= 0.2 ? "some" : "a little");
   return range(M)

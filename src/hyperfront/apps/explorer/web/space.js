@@ -71,14 +71,14 @@ const space = {
   projection(box) {
     const domains = lossDomains();
     const size = Math.min(box.right - box.left, (box.bottom - box.top) * 1.12) * 0.53;
-    const centre = [(box.left + box.right) / 2, (box.top + box.bottom) / 2];
+    const center = [(box.left + box.right) / 2, (box.top + box.bottom) / 2];
     const [cy, sy, cp, sp] = [Math.cos(this.yaw), Math.sin(this.yaw), Math.cos(this.pitch), Math.sin(this.pitch)];
     const unit = (row) =>
       row.slice(0, 3).map((value, j) => (value - domains[j][0]) / (domains[j][1] - domains[j][0]) - 0.5);
     const turned = ([u, v, w]) => {
       const across = u * sy - v * cy;
       const towards = u * cy + v * sy;
-      return [centre[0] + size * across, centre[1] - size * (w * cp - towards * sp), towards * cp + w * sp];
+      return [center[0] + size * across, center[1] - size * (w * cp - towards * sp), towards * cp + w * sp];
     };
     return { domains, unit, turned, at: (row) => turned(unit(row)) };
   },

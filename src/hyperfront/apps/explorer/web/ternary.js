@@ -42,10 +42,10 @@ const ternary = {
       (cell) => cell.values[this.column],
     );
     const [low, high] = [Math.min(...values), Math.max(...values)];
-    const colour = (value) => rgb(viridis((value - low) / (high - low || 1)));
+    const color = (value) => rgb(viridis((value - low) / (high - low || 1)));
     const heat = svg("g", { class: "heat" });
     for (const { corners, values: row } of this.cells()) {
-      const fill = colour(row[this.column]);
+      const fill = color(row[this.column]);
       heat.append(svg("path", { d: `${path(corners.map(at))}Z`, fill, stroke: fill }));
     }
     layer.append(heat, svg("path", { class: "edge", d: `${path(CORNERS.map(([u, v]) => [x(u), y(v)]))}Z` }));

@@ -1,11 +1,11 @@
 // Links, the line of Python, and the plain model.
 
-const sharing = {
+const link = {
   start() {
     const button = (id, text, action) => el("button", { type: "button", class: "button", id, onclick: action }, text);
     byId("take-buttons").append(
       button("copy-python", "Copy Python", (event) => this.copy(event.target, this.python())),
-      button("copy-link", "Copy link", (event) => this.copy(event.target, this.link())),
+      button("copy-link", "Copy link", (event) => this.copy(event.target, this.address())),
       ...(backend.model ? [el("a", { class: "button", id: "download", download: "" }, "Download model")] : []),
     );
     watch("ray", () => this.follow());
@@ -35,7 +35,7 @@ const sharing = {
     return `#ray=${rayCode(state.ray)}${pinned ? `&pins=${pinned}` : ""}${view}`;
   },
 
-  link() {
+  address() {
     return location.href.split("#")[0] + this.hash();
   },
 

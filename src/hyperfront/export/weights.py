@@ -32,7 +32,7 @@ _BUILD = """    if module is None:
 """
 
 
-def plain(model: ParetoModel, ray: Any, path: str | Path) -> tuple[Path, Path]:
+def weights(model: ParetoModel, ray: Any, path: str | Path) -> tuple[Path, Path]:
     """Write ``model.at(ray)`` to ``path``, a safetensors file, and beside it a loader, ``path`` with the suffix .py.
 
     The names in the file are those of the module's ``state_dict``, so that any module of the same shape can load them:

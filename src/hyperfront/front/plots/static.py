@@ -19,10 +19,10 @@ from matplotlib.lines import Line2D
 from PIL import Image
 from torch import Tensor
 
-from hyperfront import plots
-from hyperfront.plots import BLUE, INK, MUTED, PALE, PAPER, VERMILION, FrontLike
+from hyperfront.front import plots
+from hyperfront.front.plots import BLUE, INK, MUTED, PALE, PAPER, VERMILION, FrontLike
 
-COLOURS = LinearSegmentedColormap.from_list("hyperfront", plots.SEQUENTIAL)
+COLORMAP = LinearSegmentedColormap.from_list("hyperfront", plots.SEQUENTIAL)
 STYLE = {
     "font.size": 10,
     "axes.spines.top": False,
@@ -124,9 +124,9 @@ def _plane(front: FrontLike) -> Figure:
     axes = figure.add_subplot()
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xlabel=front.objectives[0], ylabel=front.objectives[1])
     axes.grid(True)
-    colour = _ray_colours(front)
+    color = _ray_colors(front)
     lines = plots.half_lines(rays, front.convention, upper=high)
-    faint = LineCollection(list(lines), colors=list(colour.to_rgba(rays[: len(lines), 0])), linewidths=0.7, alpha=0.45)
+    faint = LineCollection(list(lines), colors=list(color.to_rgba(rays[: len(lines), 0])), linewidths=0.7, alpha=0.45)
     axes.add_collection(faint, autolim=False)
     _truth(axes, front.truth)
     for curve in plots.joined(losses, None if front.truth is None else plots.array(front.truth)):
@@ -134,12 +134,12 @@ def _plane(front: FrontLike) -> Figure:
     _points(axes, front, size=30)
     _reference(axes, front.reference, high)
     rule = {"inverse": "rays, equal $r_j l_j$", "direction": "rays, losses parallel to $r$"}.get(front.convention)
-    dots = _dot("front", color=INK, linestyle="-", linewidth=0.8, markerfacecolor=COLOURS(0.5))
-    ray = Line2D([], [], color=COLOURS(0.5), linewidth=0.7, label=rule)
+    dots = _dot("front", color=INK, linestyle="-", linewidth=0.8, markerfacecolor=COLORMAP(0.5))
+    ray = Line2D([], [], color=COLORMAP(0.5), linewidth=0.7, label=rule)
     handles = [dots, *_hollow(losses), *([ray] if rule else []), *axes.get_legend_handles_labels()[0]]
     for text in figure.legend(handles=handles, loc="outside lower center", ncols=2).get_texts():
         text.set_parse_math(text.get_text() == rule)
-    figure.colorbar(colour, ax=axes, label=plots.ray_column(front).label, fraction=0.05, pad=0.02)
+    figure.colorbar(color, ax=axes, label=plots.ray_column(front).label, fraction=0.05, pad=0.02)
     return figure
 
 
@@ -159,7 +159,7 @@ def _space(front: FrontLike) -> Figure:
     axes.view_init(elev=25, azim=40)
     axes.set_box_aspect((1, 1, 0.9), zoom=0.92)
     place = figure.add_axes((0.84, 0.2, 0.03, 0.56))
-    figure.colorbar(_ray_colours(front), cax=place, label=plots.ray_column(front).label)
+    figure.colorbar(_ray_colors(front), cax=place, label=plots.ray_column(front).label)
     figure.legend(handles=handles, loc="lower center", ncols=3)
     return figure
 
@@ -180,7 +180,7 @@ def _ternary(front: FrontLike) -> Figure:
                 axes.plot(*np.stack([start, end]).T, color=PALE, linewidth=0.6)
         axes.plot(*corners[[0, 1, 2, 0]].T, color=MUTED, linewidth=1)
         low, high = plots.color_range(column)
-        dots = axes.scatter(*where.T, c=column.values, cmap=COLOURS, vmin=low, vmax=high, s=36, zorder=3)
+        dots = axes.scatter(*where.T, c=column.values, cmap=COLORMAP, vmin=low, vmax=high, s=36, zorder=3)
         for corner, name, side in zip(corners, front.objectives, ("bottom", "top", "top")):
             shift = (0, 6 if side == "bottom" else -6)
             axes.annotate(fill(name, 12), corner, shift, textcoords="offset points", ha="center", va=side)
@@ -194,8 +194,8 @@ def _parallel(front: FrontLike) -> Figure:
     axes = figure.add_subplot()
     spans = [plots.ends(column.values) for column in table]
     lines = plots.parallel_lines(np.stack([column.values for column in table], axis=1), spans)
-    colour = _ray_colours(front)
-    axes.add_collection(LineCollection(lines, colors=list(colour.to_rgba(plots.array(front.rays)[:, 0])), alpha=0.75))
+    color = _ray_colors(front)
+    axes.add_collection(LineCollection(lines, colors=list(color.to_rgba(plots.array(front.rays)[:, 0])), alpha=0.75))
     box = {"boxstyle": "square,pad=0.1", "facecolor": PAPER, "edgecolor": "none", "alpha": 0.75}
     for place, span in enumerate(spans):
         axes.axvline(place, color=MUTED, linewidth=0.8)
@@ -206,7 +206,7 @@ def _parallel(front: FrontLike) -> Figure:
     axes.set(xlim=(-0.15, len(table) - 0.6), ylim=(-0.04, 1.04), yticks=[])
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
-    figure.colorbar(colour, ax=axes, label=plots.ray_column(front).label, fraction=0.03, pad=0.02)
+    figure.colorbar(color, ax=axes, label=plots.ray_column(front).label, fraction=0.03, pad=0.02)
     return figure
 
 
@@ -215,15 +215,15 @@ def _fronts_over_epochs(
 ) -> None:
     losses, epochs = [plots.array(record["losses"]) for record in records], [record["epoch"] for record in records]
     low, high = plots.limits(losses, truth, reference)
-    colour = ScalarMappable(Normalize(epochs[0], max(epochs[-1], epochs[0] + 1)), COLOURS)
+    color = ScalarMappable(Normalize(epochs[0], max(epochs[-1], epochs[0] + 1)), COLORMAP)
     axes = figure.add_subplot(place)
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xlabel=objectives[0], ylabel=objectives[1])
     axes.grid(True)
     _truth(axes, truth)
     for epoch, values in zip(epochs, losses):
-        axes.plot(*values.T, color=colour.to_rgba(epoch), linewidth=1, marker="o", markersize=3.5)
+        axes.plot(*values.T, color=color.to_rgba(epoch), linewidth=1, marker="o", markersize=3.5)
     _reference(axes, reference, high)
-    figure.colorbar(colour, ax=axes, label="epoch", fraction=0.05, pad=0.02)
+    figure.colorbar(color, ax=axes, label="epoch", fraction=0.05, pad=0.02)
     if handles := axes.get_legend_handles_labels()[0]:
         figure.legend(handles=handles, loc="outside lower left", ncols=2)
 
@@ -231,14 +231,14 @@ def _fronts_over_epochs(
 def _points(axes: Any, front: FrontLike, *, size: float) -> None:
     losses, best = plots.array(front.losses), plots.best_of(plots.array(front.losses))
     known = np.isfinite(losses).all(axis=1)  # Axes3D drops the other points, but not their colors
-    losses, edges = losses[known], _ray_colours(front).to_rgba(plots.array(front.rays)[known, 0])
+    losses, edges = losses[known], _ray_colors(front).to_rgba(plots.array(front.rays)[known, 0])
     faces = np.where(best[known, None], edges, 1.0)
     options = {"depthshade": False} if losses.shape[1] == 3 else {"zorder": 4}
     axes.scatter(*losses.T, s=size, facecolors=faces, edgecolors=edges, linewidths=1.2, **options)
 
 
 def _dot(label: str, **look: Any) -> Line2D:
-    plain: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 5, "color": COLOURS(0.5)}
+    plain: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 5, "color": COLORMAP(0.5)}
     return Line2D([], [], label=label, **{**plain, **look})
 
 
@@ -259,5 +259,5 @@ def _reference(axes: Axes, reference: Sequence[float] | None, upper: np.ndarray)
         axes.plot(*place, linestyle="", clip_on=False, zorder=5, label=label, **look)
 
 
-def _ray_colours(front: FrontLike) -> ScalarMappable:
-    return ScalarMappable(Normalize(*plots.color_range(plots.ray_column(front))), COLOURS)
+def _ray_colors(front: FrontLike) -> ScalarMappable:
+    return ScalarMappable(Normalize(*plots.color_range(plots.ray_column(front))), COLORMAP)

@@ -215,7 +215,7 @@ def test_igd_plus_is_zero_exactly_where_the_truth_is_reached(losses, shift):
 
 @given(tables(0, 2, rows=(2, 8)))
 @random_inputs
-def test_spacing_is_the_deviation_of_the_distances_to_the_nearest_neighbour(losses):
+def test_spacing_is_the_deviation_of_the_distances_to_the_nearest_neighbor(losses):
     rows = losses.numpy()
     nearest = [min(np.abs(rows[i] - rows[j]).sum() for j in range(len(rows)) if j != i) for i in range(len(rows))]
     assert spacing(losses) == pytest.approx(np.std(nearest, ddof=1), abs=1e-9)

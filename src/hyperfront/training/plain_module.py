@@ -12,7 +12,7 @@ from hyperfront.storage import nests
 from hyperfront.storage.batches import Batch
 
 
-class Plain:
+class PlainModule:
     """A plain module, called as :class:`hyperfront.model.substitution.Network` is; it remembers what it returned."""
 
     def __init__(self, module: nn.Module):

@@ -18,8 +18,8 @@ from plotly.io.json import to_json_plotly
 from plotly.offline import get_plotlyjs
 from torch import Tensor
 
-from hyperfront import plots
-from hyperfront.plots import BLUE, INK, MUTED, PALE, PAPER, SEQUENTIAL, VERMILION, FrontLike
+from hyperfront.front import plots
+from hyperfront.front.plots import BLUE, INK, MUTED, PALE, PAPER, SEQUENTIAL, VERMILION, FrontLike
 
 PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -136,9 +136,9 @@ def _plane(front: FrontLike) -> go.Figure:
     figure = go.Figure()
     high = _add_plane(figure, [losses], objectives=front.objectives, truth=truth, reference=front.reference)
     lines = plots.half_lines(rays, front.convention, upper=high)
-    for index, (line, colour) in enumerate(zip(lines, _ray_colours(front))):
+    for index, (line, color) in enumerate(zip(lines, _ray_colors(front))):
         group = {"name": "rays", "legendgroup": "rays", "showlegend": index == 0, "hoverinfo": "skip"}
-        figure.add_scatter(**_line([line], colour, width=1), opacity=0.45, **group)
+        figure.add_scatter(**_line([line], color, width=1), opacity=0.45, **group)
     figure.add_scatter(**_line(plots.joined(losses, truth), INK, width=1), **QUIET)
     return figure.add_scatter(x=losses[:, 0].tolist(), y=losses[:, 1].tolist(), **_points(front, size=11))
 
@@ -183,8 +183,8 @@ def _parallel(front: FrontLike) -> go.Figure:
     figure = go.Figure()
     _add_parallel_axes(figure, [c.label for c in table], spans)
     lines = plots.parallel_lines(values, spans)
-    for line, colour in zip(lines, _ray_colours(front)):
-        figure.add_scatter(**_line([line], colour, width=1.5), opacity=0.8, **QUIET)
+    for line, color in zip(lines, _ray_colors(front)):
+        figure.add_scatter(**_line([line], color, width=1.5), opacity=0.8, **QUIET)
     points = _points(front, size=7)
     corners = np.repeat(np.arange(len(values)), len(table))  # the ray of each point
     marker, width = points["marker"], points["marker"]["line"]["width"]
@@ -265,22 +265,22 @@ def _losses(objectives: Sequence[str], values: np.ndarray) -> dict[str, Any]:
     return {"text": text, "hovertemplate": "%{text}<extra></extra>"}
 
 
-def _marker(column: plots.Column, *, size: int) -> dict[str, Any]:
+def _marker(column: plots.RayColumn, *, size: int) -> dict[str, Any]:
     low, high = plots.color_range(column)
     title = {"text": column.label, "side": "right", "font": {"size": 14}}
     bar = {"title": title, "thickness": 14, "outlinewidth": 0, "len": 0.9}
-    colours = {"color": column.values.tolist(), "cmin": low, "cmax": high, "colorscale": list(SEQUENTIAL)}
-    return {**colours, "colorbar": bar, "size": size, "opacity": 1}
+    colors = {"color": column.values.tolist(), "cmin": low, "cmax": high, "colorscale": list(SEQUENTIAL)}
+    return {**colors, "colorbar": bar, "size": size, "opacity": 1}
 
 
-def _ray_colours(front: FrontLike) -> list[str]:
+def _ray_colors(front: FrontLike) -> list[str]:
     column = plots.ray_column(front)
     low, high = plots.color_range(column)
     return sample_colorscale(list(SEQUENTIAL), ((column.values - low) / (high - low)).tolist())
 
 
-def _line(lines: Sequence[np.ndarray], colour: str, *, width: float) -> dict[str, Any]:
-    return {**_coordinates(lines), "mode": "lines", "line": {"color": colour, "width": width, "simplify": False}}
+def _line(lines: Sequence[np.ndarray], color: str, *, width: float) -> dict[str, Any]:
+    return {**_coordinates(lines), "mode": "lines", "line": {"color": color, "width": width, "simplify": False}}
 
 
 def _coordinates(lines: Sequence[np.ndarray]) -> dict[str, list[float | None]]:

@@ -47,7 +47,7 @@ class FrontLike(Protocol):
     def provenance(self) -> Mapping[str, Any]: ...
 
 
-class Column(NamedTuple):
+class RayColumn(NamedTuple):
     """One number per ray: ``role`` is loss, score or empty, ``values`` is ``[R]``."""
 
     name: str
@@ -86,10 +86,12 @@ def save(figure: Any, path: str | Path) -> Path:
             f"{drawn_by} figures are not written to such files" if written_by else "unknown kind of picture file",
             got=path.name,
             expected="a name that ends in " + ", ".join(fitting if written_by else back_ends),
-            fix=f"draw it with hyperfront.plots.{written_by}" if written_by else path.with_suffix(fitting[0]).name,
+            fix=f"draw it with hyperfront.front.plots.{written_by}"
+            if written_by
+            else path.with_suffix(fitting[0]).name,
         )
     path.parent.mkdir(parents=True, exist_ok=True)
-    importlib.import_module(f"hyperfront.plots.{drawn_by}").write(figure, path)
+    importlib.import_module(f"hyperfront.front.plots.{drawn_by}").write(figure, path)
     return path
 
 
@@ -131,21 +133,21 @@ def array(values: Any) -> np.ndarray:
     return torch.as_tensor(values, dtype=torch.float64).detach().cpu().numpy()
 
 
-def columns(front: FrontLike) -> list[Column]:
+def columns(front: FrontLike) -> list[RayColumn]:
     """The numbers known for each ray: losses, scores, and the uniformity, whose mean is that of the front."""
     rays, losses = (torch.as_tensor(array(t)) for t in (front.rays, front.losses))
-    table = [Column(name, "loss", array(losses[:, j])) for j, name in enumerate(front.objectives)]
-    table += [Column(name, "score", array(values)) for name, values in front.scores.items()]
+    table = [RayColumn(name, "loss", array(losses[:, j])) for j, name in enumerate(front.objectives)]
+    table += [RayColumn(name, "score", array(values)) for name, values in front.scores.items()]
     if "uniformity" not in front.scores:
         by_direction = front.convention == "direction"  # uniformity is defined for inverse rays
         inverse = preferences.convert(rays, "direction", "inverse") if by_direction else rays
-        table.append(Column("uniformity", "", array(indicators.uniformity(losses, inverse))))
+        table.append(RayColumn("uniformity", "", array(indicators.uniformity(losses, inverse))))
     return table
 
 
-def ray_column(front: FrontLike) -> Column:
+def ray_column(front: FrontLike) -> RayColumn:
     """The column that colors the points: the first entry of their rays."""
-    return Column(f"ray entry of {front.objectives[0]}", "", array(front.rays)[:, 0])
+    return RayColumn(f"ray entry of {front.objectives[0]}", "", array(front.rays)[:, 0])
 
 
 def curves(points: np.ndarray) -> list[np.ndarray]:
@@ -256,7 +258,7 @@ def ends(values: np.ndarray) -> tuple[float, float]:
     return (low, high) if high - low > 1e-9 * max(abs(low), abs(high)) else (high, high)
 
 
-def color_range(column: Column) -> tuple[float, float]:
+def color_range(column: RayColumn) -> tuple[float, float]:
     """The values at the ends of the color scale, never equal; the scale of uniformity ends at 1, the best value."""
     low, high = ends(column.values)
     if column.name == "uniformity":
