@@ -92,7 +92,7 @@ class Result:
         return convert(rays, "direction", "inverse") if self.convention == "direction" else rays
 
     def save(self, path: Path) -> None:
-        files.write_bytes(path, json.dumps(formats.stamped(formats.RESULT, asdict(self)), sort_keys=True).encode())
+        files.write_bytes(path, json.dumps(formats.RESULT.stamp(asdict(self)), sort_keys=True).encode())
 
     @classmethod
     def load(cls, path: Path) -> Result:
@@ -112,7 +112,7 @@ def load_folder(folder: Path, *, without: str | None = None) -> list[Result]:
     """All results in a folder, at any depth but below folders called ``without``. Other JSON files are skipped, and
     damaged ones with a warning."""
     files = (file for file in sorted(folder.rglob("*.json")) if without not in file.relative_to(folder).parts)
-    return [*loaded(file for file in files if formats.RESULT.encode() in file.read_bytes())]
+    return [*loaded(file for file in files if formats.RESULT.name.encode() in file.read_bytes())]
 
 
 def loaded(files: Iterable[Path]) -> Iterator[Result]:

@@ -30,7 +30,7 @@ class Tuned:
     """All settings of the trials, without those that were searched."""
 
     def save(self, path: Path) -> None:
-        files.write_json(path, formats.stamped(formats.TUNED, asdict(self)))
+        files.write_json(path, formats.TUNED.stamp(asdict(self)))
 
     @classmethod
     def load(cls, path: Path) -> Tuned:

@@ -41,7 +41,7 @@ def read(
         return Baseline(path.stem, _of_csv(path, objectives, scores), None)
     file = RunFolder(path).front if path.is_dir() else path
     document = files.read_json(file)
-    is_result = isinstance(document, dict) and document.get("format") == RESULT
+    is_result = isinstance(document, dict) and document.get("format") == RESULT.name
     found = _of_result(Result.load(file), split) if is_result else _of_front(Front.load(file), path)
     if tuple(found.front.objectives) != objectives:
         raise HyperfrontError(
