@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from hyperfront.apps.cli.arguments import Folder
+from hyperfront.apps.cli.arguments import Folder, option
 from hyperfront.apps.cli.output import console
 from hyperfront.errors import DataError
 from hyperfront.zoo.data import cache, locate, missing, named_folder
@@ -23,7 +23,7 @@ DESCRIPTION = "List, fetch, check and prepare the data sets of the built-in prob
 data = tyro.extras.SubcommandApp()
 Names = Annotated[
     tuple[str, ...],
-    tyro.conf.arg(metavar="NAME ...", help="Data sets: " + ", ".join(DATASETS), help_behavior_hint=""),
+    option("NAME ...", "Data sets: " + ", ".join(DATASETS)),
 ]
 
 

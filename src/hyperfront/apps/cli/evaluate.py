@@ -6,9 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import Annotated, Literal
 
-import tyro
-
-from hyperfront.apps.cli.arguments import DataFolder, OwnProblem, Target, TrainedRun, Which
+from hyperfront.apps.cli.arguments import DataFolder, OwnProblem, Target, TrainedRun, Which, option
 from hyperfront.apps.cli.opening import open_model, open_problem
 from hyperfront.apps.cli.output import console, counted, show_front
 from hyperfront.errors import HyperfrontError
@@ -22,13 +20,13 @@ def evaluate(
     run: TrainedRun,
     /,
     *,
-    rays: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="")] = None,
+    rays: Annotated[int | None, option("N")] = None,
     split: Literal["val", "test"] = "val",
     which: Which = None,
     target: Target = None,
     problem: OwnProblem = None,
     data_dir: DataFolder = None,
-    save: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FILE ...", help_behavior_hint="")] = (),
+    save: Annotated[tuple[Path, ...], option("FILE ...")] = (),
 ) -> None:
     """Measure the front of a trained run and print it.
 

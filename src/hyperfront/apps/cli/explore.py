@@ -9,7 +9,7 @@ from typing import Annotated
 import tyro
 from tqdm import tqdm
 
-from hyperfront.apps.cli.arguments import DataFolder, Flag, OwnProblem, Target, TrainedRun, check_port
+from hyperfront.apps.cli.arguments import DataFolder, Flag, OwnProblem, Target, TrainedRun, check_port, option
 from hyperfront.apps.cli.opening import asks_for_options, own_problem
 from hyperfront.apps.cli.output import console
 
@@ -18,13 +18,13 @@ def explore(
     run: TrainedRun,
     /,
     *,
-    baselines: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FILE ...", help_behavior_hint="")] = (),
-    static: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None,
+    baselines: Annotated[tuple[Path, ...], option("FILE ...")] = (),
+    static: Annotated[Path | None, option("FILE")] = None,
     open: Flag = False,
     port: Annotated[int, tyro.conf.arg(metavar="N")] = 8765,
     host: Annotated[str, tyro.conf.arg(metavar="NAME")] = "127.0.0.1",
-    title: Annotated[str | None, tyro.conf.arg(metavar="TEXT", help_behavior_hint="")] = None,
-    notes: Annotated[str | None, tyro.conf.arg(metavar="TEXT", help_behavior_hint="")] = None,
+    title: Annotated[str | None, option("TEXT")] = None,
+    notes: Annotated[str | None, option("TEXT")] = None,
     target: Target = None,
     problem: OwnProblem = None,
     data_dir: DataFolder = None,

@@ -15,7 +15,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from hyperfront import indicators
-from hyperfront.apps.cli.arguments import DataFolder, Flag, Folder, OwnProblem, Target, TrainedRun, Which
+from hyperfront.apps.cli.arguments import DataFolder, Flag, Folder, OwnProblem, Target, TrainedRun, Which, option
 from hyperfront.apps.cli.opening import open_model, open_problem
 from hyperfront.apps.cli.output import console, free_folder
 from hyperfront.errors import DataError, HyperfrontError, ProblemError
@@ -38,7 +38,7 @@ def export(
     run: TrainedRun,
     /,
     *,
-    at: Annotated[tuple[float, ...], tyro.conf.arg(metavar="NUMBER ...", help_behavior_hint="")] = (),
+    at: Annotated[tuple[float, ...], option("NUMBER ...")] = (),
     front: Flag = False,
     formats: Annotated[tuple[Format, ...], tyro.conf.arg(metavar="NAME ...", help_behavior_hint="(all)")] = (),
     int8: Flag = False,

@@ -27,6 +27,7 @@ from hyperfront.apps.cli.arguments import (
     Preset,
     Tf32,
     choose_device,
+    option,
     parse,
     set_tf32,
 )
@@ -81,7 +82,7 @@ def train(
     out: Folder = None,
     engine: Engine = "auto",
     tf32: Tf32 = False,
-    result: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None,
+    result: Annotated[Path | None, option("FILE")] = None,
     resume: Flag = False,
     dry_run: Flag = False,
 ) -> None:

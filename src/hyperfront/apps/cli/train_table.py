@@ -10,7 +10,7 @@ import torch
 import tyro
 from tqdm import tqdm
 
-from hyperfront.apps.cli.arguments import Device, Flag, Folder, choose_device, parse
+from hyperfront.apps.cli.arguments import Device, Flag, Folder, choose_device, option, parse
 from hyperfront.apps.cli.output import console, draw, free_folder, list_files, summary
 from hyperfront.apps.cli.train import refuse_unusable, resumable
 from hyperfront.errors import HyperfrontError
@@ -25,10 +25,10 @@ from hyperfront.training.runs import Run, RunFolder
 
 CHOICE = "choice.json"
 """The file of the chosen trade-off in a run folder."""
-Words = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ..", help_behavior_hint="")]
-Pairs = Annotated[tuple[str, ...], tyro.conf.arg(metavar="X=Y ..", help_behavior_hint="")]
-Name = Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")]
-Count = Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="")]
+Words = Annotated[tuple[str, ...], option("NAME ..")]
+Pairs = Annotated[tuple[str, ...], option("X=Y ..")]
+Name = Annotated[str | None, option("NAME")]
+Count = Annotated[int | None, option("N")]
 
 
 def train_table(

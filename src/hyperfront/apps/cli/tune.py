@@ -21,6 +21,7 @@ from hyperfront.apps.cli.arguments import (
     Preset,
     choose_device,
     default_folder,
+    option,
     parse,
     value,
 )
@@ -47,10 +48,8 @@ def tune(
     /,
     *,
     method: Annotated[str, tyro.conf.arg(metavar="NAME")] = "phn-epo",
-    search: Annotated[
-        tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUES ...", help=_SEARCH, help_behavior_hint="")
-    ] = (),
-    trials: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="")] = None,
+    search: Annotated[tuple[str, ...], option("NAME=VALUES ...", _SEARCH)] = (),
+    trials: Annotated[int | None, option("N")] = None,
     rays: Annotated[int, tyro.conf.arg(metavar="N")] = RAYS,
     preset: Preset = None,
     arguments: Arguments = (),
@@ -61,7 +60,7 @@ def tune(
     engine: Engine = "auto",
     data_dir: DataFolder = None,
     out: Folder = None,
-    storage: Annotated[str | None, tyro.conf.arg(metavar="URL", help_behavior_hint="")] = None,
+    storage: Annotated[str | None, option("URL")] = None,
 ) -> None:
     """Find the settings of a method on a built-in problem, by the paper's protocol.
 
