@@ -20,7 +20,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy.special import ndtri
@@ -77,11 +77,8 @@ class Evidence(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class BoundedMean(Evidence):
-    """The mean of values ``[N]`` within ``bounds``, by one of the exact tests.
-
-    The binomial test rounds values between the bounds to the worse bound, so that it is valid for all values.
-    """
+class Bounded(Evidence):
+    """Values ``[N]`` within ``bounds``, and one of the exact tests."""
 
     values: np.ndarray
     bounds: tuple[float, float]
@@ -91,6 +88,17 @@ class BoundedMean(Evidence):
     @property
     def rows(self) -> int:
         return len(self.values)
+
+    def tested_as(self, other: Evidence) -> Self:
+        return replace(self, test=other.test) if isinstance(other, type(self)) else self
+
+
+@dataclass(frozen=True, eq=False)
+class BoundedMean(Bounded):
+    """The mean of bounded values.
+
+    The binomial test rounds values between the bounds to the worse bound, so that it is valid for all values.
+    """
 
     @property
     def value(self) -> float:
@@ -124,9 +132,6 @@ class BoundedMean(Evidence):
         share = exact.future(self._shares(sign, limit), rows, level, ones=self.test == "binomial")
         return low + (high - low) * (share if sign == "<=" else 1 - share), "exact"
 
-    def tested_as(self, other: Evidence) -> BoundedMean:
-        return replace(self, test=other.test) if isinstance(other, BoundedMean) else self
-
     def chosen(self) -> BoundedMean:
         """The same values with the test that gives the tightest bounds, to be used on other rows."""
         if zero_or_one(self.values, self.bounds):
@@ -136,21 +141,14 @@ class BoundedMean(Evidence):
 
 
 @dataclass(frozen=True, eq=False)
-class BoundedGap(Evidence):
-    """The gap between groups: values ``[N]`` within ``bounds``, and the rows of each group ``[K, N]``.
+class BoundedGap(Bounded):
+    """The gap between groups of bounded values.
 
     The binomial test of a difference rounds values between the bounds to the worse bound; betting does not.
     """
 
-    values: np.ndarray
     members: np.ndarray
-    bounds: tuple[float, float]
-    test: Test
-    method: ClassVar[Method] = "exact"
-
-    @property
-    def rows(self) -> int:
-        return len(self.values)
+    """The rows of each group, ``[K, N]``."""
 
     @property
     def value(self) -> float:
@@ -182,9 +180,6 @@ class BoundedGap(Evidence):
     def bound(self, sign: str, level: float) -> float:
         low, high = self.bounds
         return tightest(lambda limit: self.passes(sign, limit, level), sign, 0.0, high - low, steps=12)
-
-    def tested_as(self, other: Evidence) -> BoundedGap:
-        return replace(self, test=other.test) if isinstance(other, BoundedGap) else self
 
     def chosen(self) -> BoundedGap:
         """The same values with the test that fits them, to be used on other rows."""

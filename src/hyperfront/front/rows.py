@@ -94,7 +94,7 @@ def evidence(
             if bounds is None:
                 found[name] = _resampled_gap(measure, values, members, resamples)
             else:
-                found[name] = BoundedGap(_inside(name, values, bounds), members.numpy(), bounds, "binomial")
+                found[name] = BoundedGap(_inside(name, values, bounds), bounds, "binomial", members.numpy())
         elif measure.additive:
             found[name] = _resampled_sums(measure, map_tensors(lambda *t: torch.cat(t), *pieces), resamples)
         else:
