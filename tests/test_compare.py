@@ -35,6 +35,7 @@ from hyperfront.zoo import toys
 from reproduction import Store
 from tests.helpers.command import hyperfront
 from tests.helpers.data import DATA
+from tests.helpers.waiting import LIMIT, until
 
 ROOT = Path(__file__).parents[1]
 METHODS = ["phn-epo", "ls", "epo", "pmtl", "mgda", "cpmtl", "nsga3", "moead", "single"]
@@ -133,11 +134,9 @@ def test_after_ctrl_c_the_same_command_ends_where_it_would_have(tmp_path):
     process = started(*words, folder=tmp_path)
     folder = tmp_path / "runs" / "compare-vlmop2-best-3-rays-6-epochs"
     with process:
-        while not (folder / "runs" / "phn-ls-0" / "last.safetensors").exists():
-            assert process.poll() is None, process.stderr.read()
-            time.sleep(0.02)
+        until((folder / "runs" / "phn-ls-0" / "last.safetensors").exists, process)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=LIMIT)
     assert process.returncode == 130 and "the same command continues" in errors
     assert [file.name for file in (folder / "results").iterdir()] == ["ls-0.json"]
     text = hyperfront(*words, folder=tmp_path)
@@ -260,7 +259,7 @@ def test_a_hypernetwork_is_tuned_by_its_hypervolume_and_a_stopped_trial_is_taken
             assert process.poll() is None, process.stderr.read()
         time.sleep(0.2)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=LIMIT)
     assert process.returncode == 130 and "same command" in errors
     text = hyperfront(*words, folder=tmp_path)
     reached = [float(v) for v in re.findall(r"^trial .* hypervolume (\S+),", text, flags=re.MULTILINE)]
@@ -367,7 +366,7 @@ def test_ctrl_c_that_a_data_base_swallows_ends_the_search(tmp_path, monkeypatch)
         return real(address)
 
     monkeypatch.setattr(tuning, "_storage", slow)
-    monkeypatch.setattr(tuning, "_hypernetwork", lambda *given: trained.append(given) or 0.0)
+    monkeypatch.setattr(tuning.Trials, "train", lambda *given: trained.append(given) or 0.0)
     protocol, space = Protocol("quick", Recipe(epochs=1), hf.rays(3, 2)), {"lr": [1e-3, 1e-2]}
     with pytest.raises(KeyboardInterrupt):
         tune(toys.vlmop2(), "phn-ls", protocol, space=space, storage=f"sqlite:///{tmp_path}/trials.db")
