@@ -144,7 +144,7 @@ def columns(front: FrontLike) -> list[Column]:
 
 
 def ray_column(front: FrontLike) -> Column:
-    """The column that colors the points: the first entry of their rays."""
+    """Return the column that colors the points: the first entry of their rays."""
     return Column(f"ray entry of {front.objectives[0]}", "", array(front.rays)[:, 0])
 
 
