@@ -529,7 +529,7 @@ def test_a_validation_that_says_nothing_is_an_error_at_once(tmp_path, where):
     broken = hf.supervised(
         problem.train.source.data, (x, y), losses=problem.measures, scores=undefined, reference=(10, 10)
     )
-    said = {"loss": "sum at 5 of 5 rays", "score": "ratio at 5 of 5 rays", "criterion": "the criterion says nothing"}
+    said = {"loss": "sum at 5 of 5 rays", "score": "ratio at 5 of 5 rays", "criterion": "criterion"}
     with pytest.raises(LossError, match=said[where]):
         hf.fit(
             hf.wrap(runs.Net(), ["sum", "product"], hidden=4),
