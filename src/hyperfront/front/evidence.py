@@ -67,7 +67,7 @@ class Evidence(ABC):
         return self
 
     def tested_as(self, other: Evidence) -> Evidence:
-        """The evidence with the test of another one."""
+        """The evidence with the test of ``other``."""
         return self
 
     def ahead(self, sign: str, limit: float, level: float, rows: int) -> tuple[float, Method]:
@@ -109,7 +109,7 @@ class BoundedMean(Bounded):
         return float(self.values.std() / len(self.values) ** 0.5)
 
     def _shares(self, sign: str, values: Any) -> Any:
-        """Values as parts of the range between the bounds, from the end at which they keep the limit."""
+        """Scale values to shares of the range between the bounds, with 0 at the end that keeps every limit."""
         low, high = self.bounds
         share = (values - low) / (high - low)
         return share if sign == "<=" else 1 - share
@@ -188,8 +188,8 @@ class BoundedGap(Bounded):
 
 @dataclass(frozen=True, eq=False)
 class Resampled(Evidence):
-    """A value with the bootstrap of each of its ``parts``, of which the largest absolute value is the value if there
-    are several, as for a gap; a single part is the value itself, or its absolute value if it is ``absolute``."""
+    """A value with the bootstrap of each of its ``parts``: the largest absolute value of the parts if it is
+    ``absolute``, as for a gap, and otherwise its single part."""
 
     observed: float
     count: int
@@ -223,7 +223,7 @@ class Resampled(Evidence):
 
 
 def tightest(holds: Callable[[float], bool], sign: str, low: float, high: float, *, steps: int = STEPS) -> float:
-    """The tightest limit between the ends that holds, by bisection; the loose end always does."""
+    """Find the tightest limit between the ends that holds, by bisection; the loose end holds without a test."""
     loose, tight = (high, low) if sign == "<=" else (low, high)
     for _ in range(steps):
         middle = (loose + tight) / 2
@@ -232,7 +232,7 @@ def tightest(holds: Callable[[float], bool], sign: str, low: float, high: float,
 
 
 def zero_or_one(values: np.ndarray, bounds: tuple[float, float]) -> bool:
-    """Whether all values are one of the bounds."""
+    """Whether every value equals one of the bounds."""
     return bool(np.isin(values, bounds).all())
 
 

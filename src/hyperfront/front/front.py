@@ -69,7 +69,7 @@ class Front:
         return f"Front at {len(self)} rays: {best}"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: a picture, the quality, and some of the points."""
+        """Show a picture, the quality and some of the points in a notebook."""
         from hyperfront.front import notebook  # needs matplotlib
 
         return notebook.html(self)
