@@ -14,7 +14,7 @@ from hyperfront.problem import Problem
 
 
 def option(metavar: str, about: str | None = None) -> Any:
-    """An option whose help says by itself what happens without it."""
+    """Make an option without a remark on its default: its help text states the default, or it has none."""
     return tyro.conf.arg(metavar=metavar, help=about, help_behavior_hint="")
 
 
@@ -58,7 +58,7 @@ def parse(arguments: tuple[str, ...]) -> dict[str, Any]:
 
 
 def value(text: str) -> bool | int | float | str:
-    """The truth value or number that the text states, else the text itself."""
+    """Convert a text to the truth value or number that it states; return other texts unchanged."""
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     for kind in (int, float):
@@ -70,7 +70,7 @@ def value(text: str) -> bool | int | float | str:
 
 
 def check_port(port: int) -> int:
-    """The port, or an error if there is no such port."""
+    """Return the port, or raise an error for an impossible one."""
     if not 0 <= port < 2**16:
         raise HyperfrontError("no such port", got=port, expected="0 (any free port) to 65535")
     return port
@@ -87,7 +87,7 @@ def default_folder(command: str, problem: str, preset: str, changes: Mapping[str
 
 
 def choose_device(name: str, problem: Problem) -> torch.device:
-    """The device of that name; ``auto`` is a GPU, if there is one, for problems with data."""
+    """Find the device of that name; ``auto`` is a GPU, if there is one, for problems with data."""
     if name == "auto":
         return torch.device("cuda" if problem.has_data and torch.cuda.is_available() else "cpu")
     try:

@@ -181,7 +181,7 @@ def refuse_unusable(out: Path | None, result: Path | None, resume: bool) -> None
 
 @contextmanager
 def resumable(name: str, folder: RunFolder) -> Iterator[None]:
-    """Inside, Ctrl-C says how to continue."""
+    """Make Ctrl-C within the ``with`` block print how to continue."""
     try:
         yield
     except KeyboardInterrupt as stop:

@@ -122,7 +122,7 @@ def train_table(
 
 
 def describe(made: Problem) -> None:
-    """Print what was found in the table."""
+    """Print target, inputs, groups, rows and objectives of the table."""
     schema: Any = made.make_target().schema if made.make_target else None  # pyrefly: ignore[missing-attribute]
     console.print(
         f"[bold]{schema.target}[/bold]  {schema.task}" + f": {', '.join(schema.classes)}" * bool(schema.classes)
@@ -137,7 +137,7 @@ def describe(made: Problem) -> None:
 
 
 def _write(run: Run, made: Problem, choice: Selection | None) -> None:
-    """Write front, page, card and choice into the run folder, and say in words what was found."""
+    """Write front, page, card and choice into the run folder, and print a summary."""
     from hyperfront.apps.explorer import explore  # needs the extra "explore"
 
     folder, front = run.folder, run.front
@@ -168,7 +168,7 @@ def _write(run: Run, made: Problem, choice: Selection | None) -> None:
 
 
 def _conclusion(folder: RunFolder, choice: Selection | None, test: Front | None) -> list[str]:
-    """What the user has now, in plain English."""
+    """Summarize the front and the chosen trade-off."""
     lines = ["", f"On a page: [bold]{folder.path / 'page.html'}[/bold], or live: hyperfront explore {folder.path}"]
     if choice is None or test is None:
         return [*lines, "Choose a trade-off there, or train with --minimize and --limit."]
