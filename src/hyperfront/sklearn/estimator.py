@@ -1,4 +1,4 @@
-"""What the estimators share: fitting, the trade-off of predictions, selection, and files without pickle."""
+"""The base of the estimators: fitting, the trade-off of predictions, selection, and files without pickle."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ ROWS = 8192
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """What a model says about the rows of a table."""
+    """A model's predictions for the rows of a table."""
 
     values: np.ndarray
     """The class of every row as text ``[B]``, or a number ``[B]`` for regression."""

@@ -23,7 +23,7 @@ from hyperfront.tabular.columns import Columns, coded, is_date, numbers
 
 Plan = Literal["rows"] | Mapping[str, str]
 OWN = 0x7461626C65
-"""Separates our random numbers from those of other users of the same seed."""
+"""A constant that makes these random numbers differ from other uses of the same seed."""
 SHARES = {"train": 0.6, "val": 0.15, "calibration": 0.1, "test": 0.15}
 
 
