@@ -55,7 +55,7 @@ def test_a_second_command_predicts_new_rows(trained):
     [
         (["--target", "payed"], "did you mean 'paid'"),
         (["--target", "paid", "--limit", "error=.1"], "--minimize"),
-        (["--target", "paid", "--minimize", "eror"], "nothing in the problem has this name"),
+        (["--target", "paid", "--minimize", "eror"], "no loss or score"),
         (["--target", "paid", "--sensitive", "age"], "--cuts age=25,60"),
         (["--target", "paid", "--sensitive", "age", "--cuts", "age=old"], "not a number"),
         (["--target", "paid", "--out", "run"], "already holds a run"),

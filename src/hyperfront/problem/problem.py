@@ -121,7 +121,7 @@ class Problem:
             found = self._meaning_of_loss(self.objectives.index(name))
         else:
             raise ProblemError(
-                "nothing in the problem has this name",
+                "the problem has no loss or score of this name",
                 got=repr(name),
                 expected="one of " + ", ".join([*self.objectives, *self.scores]),
             )

@@ -149,7 +149,7 @@ def recorded(
         encoded = encode(known, columns)
         if fingerprint(encoded) != data.get("content"):
             raise DataError(
-                "the table is not the one that the run was trained on",
+                "the table differs from the table that the run was trained on",
                 got=data_dir or data.get("path"),
                 fix="name the same table: other rows would be among those that the model was trained on",
             )

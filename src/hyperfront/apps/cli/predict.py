@@ -77,7 +77,7 @@ def _chosen(run: Path) -> list[float]:
     ray = document.get("ray") if isinstance(document, dict) else None
     if not isinstance(ray, list):
         raise HyperfrontError(
-            "nothing says which trade-off to predict at",
+            "no trade-off was chosen to predict at",
             got=f"{run} without {CHOICE}",
             fix="--ray with one number for each loss, or train with --minimize",
         )

@@ -153,12 +153,12 @@ def _range(text: str) -> tuple[str, Any]:
     name, equals, values = text.partition("=")
     parts = values.split("..") if ".." in values else values.split(",")
     if not equals or not all(parts):
-        raise HyperfrontError("there is nothing to search", got=text, expected="name=low..high or name=value,value,...")
+        raise HyperfrontError("a search needs values", got=text, expected="name=low..high or name=value,value,...")
     found = [value(part) for part in parts]
     if ".." not in values:
         return name, found
     if len(found) != 2 or isinstance(found[0], str) or isinstance(found[1], str) or not 0 < found[0] < found[1]:
-        raise HyperfrontError("this is no valid range", got=text, expected="name=low..high with 0 < low < high")
+        raise HyperfrontError("the range is not valid", got=text, expected="name=low..high with 0 < low < high")
     return name, tuple(found)
 
 
