@@ -78,7 +78,7 @@ def compare(
 
     All methods get the same rays and seeds, and keep the weights of the epoch with the best validation hypervolume;
     without data, of the last epoch. The table shows the test data, with rays that are not aligned. Finished runs are
-    not repeated: the same command continues, and one with more methods or seeds adds to the table. Examples:
+    not repeated: the same command continues; with more methods or seeds it adds to the table. Examples:
         hyperfront compare fonseca --methods phn-epo,ls,epo,pmtl,mgda,nsga3,moead
         hyperfront compare adult --methods epo --tuned runs/tune-adult-quick
 

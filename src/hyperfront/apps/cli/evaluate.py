@@ -30,12 +30,12 @@ def evaluate(
 ) -> None:
     """Measure the front of a trained run and print it.
 
-    At any number of rays, on validation or test data. Examples:
+    It can be measured at any number of rays, on validation or test data. Examples:
         hyperfront evaluate runs/demo --rays 100
         hyperfront evaluate runs/demo --save front.csv front.json front.html
 
     Args:
-        rays: How many rays, evenly laid out; by default 25, or those of a run with one model per ray.
+        rays: Number of rays, evenly laid out; by default 25, or the rays of separate models.
         split: The data to measure on; look at the test set once, when everything is decided.
         save: Files to write: .json, .csv, .png, .svg, .pdf or .html.
     """

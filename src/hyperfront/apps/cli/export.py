@@ -42,7 +42,7 @@ def export(
     front: Flag = False,
     formats: Annotated[tuple[Format, ...], tyro.conf.arg(metavar="NAME ...", help_behavior_hint="(all)")] = (),
     int8: Flag = False,
-    rays: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(those of the run)")] = None,
+    rays: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(the run's rays)")] = None,
     which: Which = None,
     target: Target = None,
     problem: OwnProblem = None,
@@ -59,9 +59,9 @@ def export(
     Args:
         at: The network at this ray, one number for each objective, as safetensors with a loader, .pt2 and ONNX.
         front: The whole front: hypernetwork and target in one graph, with ray and inputs, as .pt2 and ONNX.
-        formats: Which of safetensors, pt2 and onnx to write.
-        int8: With --front: store the heads of the hypernetwork as int8, and measure what that costs in hypervolume.
-        rays: With --int8: how many rays to measure at.
+        formats: Formats to write: safetensors, pt2, onnx.
+        int8: With --front: store the heads of the hypernetwork as int8, and measure the lost hypervolume.
+        rays: With --int8: number of rays to measure at.
         out: Folder to write, which must not exist; by default a new one below RUN/export.
     """
     wanted = _formats(at, front, formats, int8, rays)

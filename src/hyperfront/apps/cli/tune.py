@@ -65,8 +65,8 @@ def tune(
     """Find the settings of a method on a built-in problem, by the paper's protocol.
 
     A hypernetwork (phn-SOLVER) gets the settings with the best validation hypervolume. One model per ray (SOLVER) is
-    trained at one ray; dominated configurations are dropped, and the most uniform of the rest wins. Bad trials are
-    pruned. The same command continues a stopped study; with one --storage, many machines share a study. Examples:
+    trained at one ray; dominated configurations are dropped, and the most uniform remaining one wins. Bad trials are
+    pruned. The same command continues a stopped study; many machines can share a study by its --storage. Examples:
         hyperfront tune adult --method epo --search lr=1e-3,5e-4,1e-4
         hyperfront tune adult --search lr=1e-4..1e-2 hidden=50..200 alpha=0.1..1.0
         hyperfront compare adult --methods epo --tuned runs/tune-adult-quick
