@@ -119,7 +119,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="smallest settings: shows in seconds that the script runs")
     options = parser.parse_args()
     if options.data_dir is None:
-        print("this needs the data: --data-dir FOLDER, or HYPERFRONT_DATA (see `hyperfront data list`)")
+        print("this script needs the data: --data-dir FOLDER, or HYPERFRONT_DATA (see `hyperfront data list`)")
         return
     os.environ["HYPERFRONT_DATA"] = str(options.data_dir)
     torch.set_num_threads(1)

@@ -55,7 +55,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="smallest settings: shows in seconds that the script runs")
     options = parser.parse_args()
     if importlib.util.find_spec("accelerate") is None:
-        print("this example needs accelerate: pip install accelerate")
+        print("this script needs accelerate: pip install accelerate")
         return
     half = 1 if options.quick else 40
     with tempfile.TemporaryDirectory() as folder:

@@ -84,7 +84,7 @@ def main() -> None:
     options = parser.parse_args()
     missing = [name for name in ("transformers", "accelerate") if importlib.util.find_spec(name) is None]
     if missing:
-        print(f"this example needs {' and '.join(missing)}: pip install {' '.join(missing)}")
+        print(f"this script needs {' and '.join(missing)}: pip install {' '.join(missing)}")
         return
 
     model, rows = make_model(), dataset(64 if options.quick else 2048)

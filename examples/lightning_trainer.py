@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="smallest settings: shows in seconds that the script runs")
     options = parser.parse_args()
     if importlib.util.find_spec("lightning") is None:
-        print("this example needs Lightning: pip install 'hyperfront[lightning]'")
+        print("this script needs Lightning: pip install 'hyperfront[lightning]'")
         return
     from lightning.pytorch import Trainer
     from lightning.pytorch.callbacks import ModelCheckpoint

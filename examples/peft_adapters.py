@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="smallest settings: shows in seconds that the script runs")
     options = parser.parse_args()
     if importlib.util.find_spec("peft") is None:
-        print("this example needs peft: pip install peft")
+        print("this script needs peft: pip install peft")
         return
     from peft import LoraConfig, get_peft_model
 

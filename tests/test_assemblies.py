@@ -16,7 +16,7 @@ from hyperfront.model.target import Target
 from hyperfront.storage.nests import map_tensors, tensors
 from hyperfront.training.step import Step
 from tests.helpers.architectures import ARCHITECTURES, shaken
-from tests.helpers.modules import CASES, Adapted, ConvNet, TiedTransformer, TwoInputs, ViT, mlp
+from tests.helpers.modules import CASES, Adapted, ConvNet, TiedTransformer, TwoInputs, ViT, assert_close, mlp
 
 RAYS = torch.tensor([[0.5, 0.5], [0.9, 0.1], [0.23, 0.77]])
 every_architecture = pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -32,15 +32,6 @@ def wrapped(name: str, architecture: str, **options) -> tuple[hf.ParetoModel, ob
     return model.eval(), x
 
 
-def call(module: nn.Module, x: object) -> object:
-    return module(*x) if isinstance(x, tuple) else module(x)
-
-
-def assert_close(first, second, **tolerance) -> None:
-    for a, b in zip(tensors(first), tensors(second), strict=True):
-        torch.testing.assert_close(a, b, **tolerance)
-
-
 @every_architecture
 @every_module
 class TestEveryArchitectureWithEveryModule:
@@ -50,7 +41,7 @@ class TestEveryArchitectureWithEveryModule:
         assert (tensors(outputs)[0][0] - tensors(outputs)[0][1]).abs().max() > 1e-3  # rays differ
         for r, ray in enumerate(RAYS):
             plain = model.at(ray)
-            assert_close(call(plain, x), map_tensors(lambda t: t[r], outputs), atol=2e-4, rtol=1e-4)  # noqa: B023
+            assert_close(called(plain, x), map_tensors(lambda t: t[r], outputs), atol=2e-4, rtol=1e-4)  # noqa: B023
             assert "hyperfront" not in type(plain).__module__
 
     def test_a_saved_model_comes_back_around_another_module_of_the_same_shapes(self, architecture, name, tmp_path):
@@ -192,7 +183,7 @@ class TestFilm:
         torch.manual_seed(0)
         module, x = CASES[name]()
         model = hf.wrap(module, ["a", "b"], hypernet="film", batchnorm="shared").eval()
-        expected = call(module.eval(), x)
+        expected = called(module.eval(), x)
         assert_close(model(x, RAYS), map_tensors(lambda t: t.expand(3, *t.shape), expected), atol=1e-5, rtol=1e-4)
 
     @pytest.mark.parametrize(

@@ -534,8 +534,8 @@ def test_single_tasks_keep_the_epoch_with_the_best_ideal_point():
     ("call", "message"),
     [
         (lambda p, r: evolve("nsga2", p, Budget(generations=1)), "unknown evolutionary algorithm"),
-        (lambda p, r: fit_stacked(p, RAYS, "ls", r), "this is no solver"),
-        (lambda p, r: fit_one_by_one(p, RAYS, "ls", r), "this is no solver"),
+        (lambda p, r: fit_stacked(p, RAYS, "ls", r), "no solver"),
+        (lambda p, r: fit_one_by_one(p, RAYS, "ls", r), "no solver"),
         (lambda p, r: fit_stacked(p, RAYS[:0], hf.LS(), r), "no rays"),
         (lambda p, r: fit_one_by_one(p, RAYS, hf.LS(), r, seed=-1), "a seed cannot be negative"),
     ],

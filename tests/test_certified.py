@@ -194,7 +194,7 @@ def gaps(*differences: float, rows: int = 40_000) -> list[BoundedGap]:
     """A population for each candidate, with that difference between the rates of two groups."""
     place, members = np.arange(rows) // 2 / (rows / 2), np.arange(rows) % 2 == np.arange(2)[:, None]
     rates = [np.where(members[0], 0.2 + difference, 0.2) for difference in differences]
-    return [BoundedGap((place < rate).astype(float), members, (0.0, 1.0), "binomial") for rate in rates]
+    return [BoundedGap((place < rate).astype(float), (0.0, 1.0), "binomial", members) for rate in rates]
 
 
 @pytest.mark.parametrize("confidence", [0.95, 0.8])

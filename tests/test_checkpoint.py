@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import struct
+from pathlib import Path
 
 import pytest
 import torch
@@ -18,11 +20,12 @@ import hyperfront as hf
 from hyperfront.errors import CheckpointError
 from hyperfront.storage import checkpoint, files, trees
 from hyperfront.storage.nests import tensors
-from hyperfront.storage.schemas import SPELLING
 
 random_inputs = settings(
     max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
+WRITTEN = Path(__file__).parent / "data"
+QUESTION, ANSWER = (torch.tensor([[1.0, 2.0, 3.0]]), [[0.25, 0.75]]), torch.tensor([[[2.5330422]]])
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.int32, torch.uint8, torch.bool]
 
 
@@ -270,27 +273,27 @@ def test_a_safetensors_file_of_somebody_else_is_refused_as_such(tmp_path, metada
         checkpoint.read(tmp_path / "x")
 
 
-def test_a_model_of_the_schema_before_loads(tmp_path):
-    """Schema 1 spelled some keys differently; the model must come out as from a file of today."""
-    problem = hf.supervised(
-        (torch.randn(8, 3),),
-        losses={"a": lambda y, batch: y.square().mean(), "b": lambda y, batch: (y - 1).square().mean()},
-        ideal={"a": 2.0},
-        maximize=["a"],
-    )
+@pytest.mark.parametrize("file", ["schema-1.safetensors", "schema-2/best.safetensors"])
+def test_a_model_of_an_older_schema_loads(file):
+    """The commits before 4e8bd7d and 3b09c78 wrote these files, and computed this output."""
+    model = hf.load(WRITTEN / file, target=nn.Linear(3, 1))
+    torch.testing.assert_close(model(*QUESTION), ANSWER)
+    assert model.record["units"] == {"ideal": [2.0, 0.0], "maximize": [True, False], "scale": [1.0, 1.0]}
+
+
+def test_a_run_of_schema_2_resumes(tmp_path):
+    """The commit before 3b09c78 wrote this run until the third of three epochs; its best weights are in their own file
+    only. They are older than the last epoch, and have the answer that the commit got without the interruption."""
+    shutil.copytree(WRITTEN / "schema-2", tmp_path / "run")
+    x = torch.linspace(-1, 1, 24).reshape(8, 3)
+    losses = {"a": lambda y, batch: y.square().mean(), "b": lambda y, batch: (y - 1).square().mean()}
+    units = {"ideal": {"a": 2.0}, "maximize": ["a"]}
+    problem = hf.supervised((x,), (-4 * x,), losses=losses, reference=(9.0, 9.0), **units)
     model = hf.wrap(nn.Linear(3, 1), ["a", "b"], hidden=4, initialization="plain")
-    run = hf.fit(model, problem, epochs=1, batch_size=4, callbacks=[])
-    run.model.save(tmp_path / "today.safetensors")
-    table, document = checkpoint.read(tmp_path / "today.safetensors")
-    text = json.dumps(document | {"schema": 1})
-    for before, today in SPELLING.items():
-        assert today in text  # else this file would be the same in both schemas
-        text = text.replace(f'"{today}"', f'"{before}"')
-    checkpoint.write(tmp_path / "before.safetensors", table, json.loads(text))
-    loaded = hf.load(tmp_path / "before.safetensors", target=nn.Linear(3, 1))
-    x, ray = torch.randn(5, 3), [[0.3, 0.7]]
-    assert torch.equal(loaded(x, ray), run.model(x, ray))
-    assert loaded.record == run.model.record
+    training = {"epochs": 3, "batch_size": 4, "lr": 0.05, "schedule": "constant", "seed": 1, "callbacks": []}
+    run = hf.fit(model, problem, solver=hf.LS(), **training, out=tmp_path / "run", resume=True)
+    torch.testing.assert_close(run.model(*QUESTION), ANSWER)
+    assert checkpoint.read(tmp_path / "run" / "last.safetensors")[1]["run"]["epoch"] == 3
 
 
 def test_another_schema_is_named(tmp_path):

@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ from hyperfront.training.runs import RunFolder
 from tests.helpers.command import hyperfront as in_this_process
 from tests.helpers.command import hyperfront_process as hyperfront
 from tests.helpers.data import DATA
+from tests.helpers.waiting import LIMIT, until
 
 
 @pytest.fixture(scope="module")
@@ -132,11 +132,9 @@ def test_ctrl_c_says_how_to_continue_and_the_command_it_names_works(tmp_path):
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     )
     with process:
-        while not (tmp_path / "run" / "last.safetensors").exists():
-            assert process.poll() is None, process.stderr.read()
-            time.sleep(0.02)
+        until((tmp_path / "run" / "last.safetensors").exists, process)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=LIMIT)
     assert process.returncode == 130
     assert "saved to run" in errors
     assert "hyperfront train fonseca --out run --epochs 12 --resume\n" in errors

@@ -322,17 +322,6 @@ def test_every_analytic_problem_can_be_captured(name):
     assert_same(*(trained(lambda: toy(name), engine, epochs=1, solver=hf.LS()) for engine in ("graph", "eager")))
 
 
-class Interrupts(Callback):
-    """Ctrl-C after 11 steps."""
-
-    steps = 0
-
-    def stepped(self) -> None:
-        self.steps += 1
-        if self.steps == 11:
-            signal.raise_signal(signal.SIGINT)
-
-
 RESULTS = ("last.safetensors", "best.safetensors", "front.json")
 
 
@@ -341,7 +330,7 @@ def test_a_run_resumed_in_the_middle_of_an_epoch_ends_at_the_same_bytes(tmp_path
     settings = {"epochs": 4, "engine": engine, "device": "cuda", "deterministic": True}  # BatchNorm, dropout, 2 rays
     runs.run(tmp_path / "whole", **settings)
     with pytest.raises(KeyboardInterrupt, match="epoch 2, after step 3"):
-        runs.run(tmp_path / "cut", callbacks=(Interrupts(),), **settings)
+        runs.run(tmp_path / "cut", callbacks=(runs.Signals(signal.SIGINT, 11),), **settings)
     runs.run(tmp_path / "cut", resume=True, **settings)
     for name in RESULTS:
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name

@@ -133,16 +133,16 @@ def test_a_limit_on_a_gap_passes_only_if_every_difference_does():
     random = np.random.default_rng(4)
     members = np.eye(3, dtype=bool)[:, np.arange(900) % 3]
     values = (random.random(900) < np.array([0.2, 0.25, 0.5])[np.arange(900) % 3]).astype(float)
-    gap = BoundedGap(values, members, (0.0, 1.0), "binomial")
+    gap = BoundedGap(values, (0.0, 1.0), "binomial", members)
     pairs = [
-        BoundedGap(values, members[list(pair)], (0.0, 1.0), "binomial") for pair in itertools.permutations(range(3), 2)
+        BoundedGap(values, (0.0, 1.0), "binomial", members[list(pair)]) for pair in itertools.permutations(range(3), 2)
     ]
     for limit in (0.1, 0.3, 0.4, 0.5):
         assert gap.passes("<=", limit, 0.05) == all(pair.passes("<=", limit, 0.05) for pair in pairs)
     assert gap.bound("<=", 0.05) == max(pair.bound("<=", 0.05) for pair in pairs)
     assert 0 < gap.bound(">=", 0.05) < gap.value < gap.bound("<=", 0.05)
     assert gap.passes(">=", 0.1, 0.05) and not gap.passes(">=", gap.value, 0.05)
-    empty = BoundedGap(values, np.vstack([members, np.zeros((1, 900), bool)]), (0.0, 1.0), "binomial")
+    empty = BoundedGap(values, (0.0, 1.0), "binomial", np.vstack([members, np.zeros((1, 900), bool)]))
     assert not empty.passes("<=", 0.9, 0.05) and empty.bound("<=", 0.05) == 1.0
 
 

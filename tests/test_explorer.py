@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -32,6 +31,7 @@ from hyperfront.zoo.nyuv2 import depth_of
 from tests.helpers import explored
 from tests.helpers.command import hyperfront_process as hyperfront
 from tests.helpers.data import DATA
+from tests.helpers.waiting import LIMIT
 
 MINE = ["--target", "tests.helpers.explored:network", "--problem"]
 
@@ -123,19 +123,21 @@ def test_a_front_that_is_interrupted_goes_on_where_it_was(tmp_path):
 def test_what_was_measured_beside_is_kept_when_it_is_stopped(tmp_path, monkeypatch):
     folder = explored.toy(tmp_path / "run", "vlmop2")
     session = hf.explore(folder).session
-    enough, measure = threading.Event(), session._measure
+    enough, stored, measure = threading.Event(), threading.Event(), session._measure
 
     def slowly(rays, split):
         if len(session.front) == 9 + 6:
             enough.set()
-            time.sleep(5)  # longer than anybody waits
+            assert stored.wait(LIMIT)
         return measure(rays, split)
 
     monkeypatch.setattr(session, "_measure", slowly)
     session.refine_beside()
-    assert enough.wait(timeout=30)
+    assert enough.wait(LIMIT)
     session.stop()
     assert len(hf.explore(folder).session.front) == 9 + 6
+    stored.set()
+    session._beside.join()
 
 
 # ---- answers ---------------------------------------------------------------------------------------------------------
@@ -413,7 +415,7 @@ def test_the_command_serves_until_ctrl_c(fonseca):
         with urllib.request.urlopen(url) as answer:
             assert b"hyperfront" in answer.read()
         process.send_signal(signal.SIGINT)
-        rest, _ = process.communicate(timeout=20)
+        rest, _ = process.communicate(timeout=LIMIT)
     assert process.returncode == 0
     assert "stopped" in rest
 

@@ -277,7 +277,7 @@ def test_zero_entries_convert_to_corners():
 def test_loss_weights_cannot_be_converted(source, to):
     with pytest.raises(HyperfrontError, match="without the front"):
         convert(torch.tensor([[0.5, 0.5]]), source, to)
-    with pytest.raises(HyperfrontError, match="not given by the point"):
+    with pytest.raises(HyperfrontError, match="loss weights"):
         through(torch.tensor([1.0, 2.0]), "weights")
 
 

@@ -9,7 +9,6 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,7 @@ from hyperfront.storage import checkpoint, files
 from hyperfront.training import Callback, checkpoints
 from hyperfront.training.interrupt import Terminated
 from tests.helpers import runs
+from tests.helpers.waiting import LIMIT, until
 
 RESULTS = ("last.safetensors", "previous.safetensors", "best.safetensors", "front.json")
 SETTINGS = {"epochs": 6, "lr": 0.05, "schedule": "constant", "seed": 7}  # the best epoch is not the last one
@@ -37,18 +37,6 @@ class Dies(Callback):
         self.steps -= 1
         if not self.steps:
             raise RuntimeError("dies here")
-
-
-class Signals(Callback):
-    """Sends a signal to this process after a number of steps."""
-
-    def __init__(self, number: int, steps: int):
-        self.number, self.steps = number, steps
-
-    def stepped(self) -> None:
-        self.steps -= 1
-        if not self.steps:
-            os.kill(os.getpid(), self.number)
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -232,7 +220,7 @@ def test_sigterm_and_sighup_save_and_the_exit_code_says_so(number, tmp_path, who
     monkeypatch.setattr(checkpoints, "INTERVAL", 0)
     handler = signal.getsignal(number)
     with pytest.raises(Terminated, match="resume=True") as stop:
-        runs.run(tmp_path / "run", callbacks=(Signals(number, 8 * 2 + 3),), **SETTINGS)
+        runs.run(tmp_path / "run", callbacks=(runs.Signals(number, 8 * 2 + 3),), **SETTINGS)
     assert stop.value.code == 128 + number and signal.getsignal(number) == handler
     assert checkpoint.read(tmp_path / "run" / "last.safetensors")[1]["run"]["step"] == 3
     runs.run(tmp_path / "run", resume=True, **SETTINGS)
@@ -243,11 +231,9 @@ def test_sigterm_and_sighup_save_and_the_exit_code_says_so(number, tmp_path, who
 def test_a_script_that_is_terminated_ends_with_the_exit_code_of_the_signal(tmp_path):
     command = [sys.executable, "-m", "tests.helpers.runs", tmp_path / "run"]
     process = subprocess.Popen(command, cwd=Path(__file__).parents[1])
-    while not (tmp_path / "run" / "last.safetensors").exists():
-        assert process.poll() is None
-        time.sleep(0.02)
+    until((tmp_path / "run" / "last.safetensors").exists, process)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=60) == 143
+    assert process.wait(LIMIT) == 143
 
 
 def test_nohup_and_handlers_of_the_user_keep_their_signals(tmp_path):
@@ -255,7 +241,7 @@ def test_nohup_and_handlers_of_the_user_keep_their_signals(tmp_path):
     before = signal.signal(signal.SIGTERM, lambda number, frame: got.append(number)), signal.getsignal(signal.SIGHUP)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        both = (Signals(signal.SIGTERM, 2), Signals(signal.SIGHUP, 3))
+        both = (runs.Signals(signal.SIGTERM, 2), runs.Signals(signal.SIGHUP, 3))
         assert len(runs.run(tmp_path, epochs=1, callbacks=both).history) == 1
     finally:
         signal.signal(signal.SIGTERM, before[0])

@@ -10,7 +10,6 @@ import os
 import select
 import socket
 import threading
-import time
 import urllib.parse
 import zlib
 from dataclasses import asdict
@@ -28,6 +27,7 @@ from hyperfront.apps.shared.protocol import HEADER_BYTES, HEADER_COUNT
 from hyperfront.apps.shared.refusal import Refusal
 from tests.helpers import explored
 from tests.helpers.serving import Client, serving
+from tests.helpers.waiting import LIMIT, until
 
 PATH = "/v2/models/echo/infer"
 POST = f"POST {PATH} HTTP/1.1\r\nHost: a\r\n".encode()
@@ -112,7 +112,9 @@ def test_outputs_too_large_for_json_are_sent_as_binary():
 
 def test_a_body_that_never_ends_is_given_up():
     with serving(echo(), ServiceOptions(Limits(seconds=0.2))) as client:
-        assert client.raw(POST + b"Content-Length: 100\r\n\r\n{", wait=20).startswith(b"HTTP/1.1 408")
+        assert client.raw(
+            POST + b"Content-Length: 100\r\n\r\n{",
+        ).startswith(b"HTTP/1.1 408")
 
 
 # ---- all bodies ------------------------------------------------------------------------------------------------------
@@ -124,22 +126,20 @@ def test_all_bodies_together_are_bounded_and_small_requests_go_on(server):
     with contextlib.ExitStack() as stack:
         connections = []
         for _ in range(8):
-            connection = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=20))
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=LIMIT))
             connection.sendall(POST + b"Content-Length: 380000\r\n\r\n" + b" " * 379_999)
             connections.append(connection)
-        refused, deadline = [], time.time() + 30
-        while len(refused) < 5 and time.time() < deadline:  # four whole bodies are more than the limit
-            refused = select.select(connections, [], [], 0.05)[0]
-        answers = [connection.recv(65536) for connection in refused]
-        assert len(answers) >= 5
+        until(lambda: len(answered(connections)) >= 5)  # four whole bodies are more than the limit
+        answers = [connection.recv(65536) for connection in answered(connections)]
         assert all(answer.startswith(b"HTTP/1.1 503") and b"retry-after: 1" in answer for answer in answers)
         assert 0 < held.held <= LIMITS.held_bytes
         assert ask(server, 100)[0] == 200
         assert server.get("/v2/health/live")[0] == 200
-    deadline = time.time() + 30
-    while held.held and time.time() < deadline:
-        time.sleep(0.01)
-    assert held.held == 0
+    until(lambda: held.held == 0)
+
+
+def answered(connections: list[socket.socket]) -> list[socket.socket]:
+    return select.select(connections, [], [], 0)[0]
 
 
 def test_unpacked_bytes_count_before_they_are_kept():
@@ -184,7 +184,7 @@ TOO_MUCH = {
 def test_headers_are_bounded(request, which, case):
     """The parser keeps them before anything else looks at the request; the end of the headers is never sent."""
     client, message = request.getfixturevalue(which), TOO_MUCH[case]
-    with socket.create_connection(("127.0.0.1", client.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", client.port), timeout=LIMIT) as connection:
         for start in range(0, len(message), 4096):
             try:
                 connection.sendall(message[start : start + 4096])
@@ -202,14 +202,14 @@ def test_headers_within_the_limits_are_read(server):
 
 def test_the_headers_of_each_request_on_a_connection_count_alone(server):
     message = START + b"X: a\r\n" * 90 + b"\r\n"
-    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=LIMIT) as connection:
         for _ in range(5):
             connection.sendall(message)
             assert connection.recv(65536).startswith(b"HTTP/1.1 200")
 
 
 def test_endless_trailers_close_the_connection(server):
-    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=LIMIT) as connection:
         connection.sendall(POST + b"Transfer-Encoding: chunked\r\n\r\n0\r\nX: ")
         with pytest.raises(OSError):
             for _ in range(10_000):

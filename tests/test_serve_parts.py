@@ -7,8 +7,10 @@ import io
 import json
 import logging
 import re
+import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -25,7 +27,8 @@ from hyperfront.apps.serve.tensors import TensorMetadata
 from hyperfront.apps.shared.cache import WeightCache
 from hyperfront.apps.shared.refusal import Refusal
 from tests.helpers.modules import ConvNet
-from tests.helpers.serving import serving
+from tests.helpers.serving import Client, serving
+from tests.helpers.waiting import LIMIT, until
 
 HALF = np.array([[0.5, 0.5]], np.float32)
 
@@ -179,10 +182,11 @@ def test_a_query_that_fails_fails_alone():
 
 def test_a_large_query_is_taken_apart_and_one_that_is_withdrawn_ends_early():
     seen: list[int] = []
+    withdrawn = threading.Event()
 
     def predict(some):
         seen.append(sum(query.rows for query in some))
-        time.sleep(0.01)
+        assert len(seen) < 6 or withdrawn.wait(LIMIT)
         return [query.inputs for query in some]
 
     async def ask() -> None:
@@ -191,13 +195,17 @@ def test_a_large_query_is_taken_apart_and_one_that_is_withdrawn_ends_early():
         whole = await batcher.submit(large._replace(rows=20, inputs=(large.inputs[0][:20],)))
         assert torch.equal(whole[0], large.inputs[0][:20])
         assert seen == [8, 8, 4]
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.05):
-                await batcher.submit(large)
+        request = asyncio.create_task(batcher.submit(large))
+        while len(seen) < 6:
+            await asyncio.sleep(0.001)
+        request.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await request
+        withdrawn.set()
         await batcher.close()
 
     asyncio.run(ask())
-    assert len(seen) < 30
+    assert len(seen) == 6
 
 
 # ---- one pass for several rays ---------------------------------------------------------------------------------------
@@ -255,47 +263,58 @@ def test_pages_of_other_origins_are_let_in_by_name_only():
         assert "access-control-allow-origin" not in client.call("GET", "/v2", headers=asked)[1]
 
 
-def test_too_many_at_a_time_and_too_slow():
-    started, go_on = threading.Event(), threading.Event()
+def test_one_request_too_many_is_refused():
+    released = threading.Event()
 
     def predict(some):
-        started.set()
-        go_on.wait(5)
+        released.wait(LIMIT)
         return [query.inputs for query in some]
 
-    settings = ServiceOptions(Limits(concurrency=2, seconds=0.5))
-    with serving(identity(predict, lambda _: 1.0), settings) as client:
-        found: list = []
-        threads = [threading.Thread(target=lambda: found.append(client.post(PATH, ASK))) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        assert started.wait(5)
-        time.sleep(0.1)
+    settings = ServiceOptions(Limits(concurrency=2, seconds=LIMIT))
+    with serving(identity(predict, lambda _: 1.0), settings) as client, ThreadPoolExecutor(2) as threads:
+        found = [threads.submit(client.post, PATH, ASK) for _ in range(2)]
+        until(lambda: client.server.metrics.registry.get_sample_value("hyperfront_requests_in_flight") == 2)
         assert client.post(PATH, ASK)[0] == 429
         assert client.get("/v2/health/live")[0] == 200  # a server at work is alive
-        for thread in threads:
-            thread.join()
-        assert [status for status, _ in found] == [503, 503]
-        assert "within 0.5 s" in found[0][1]["error"]
-        go_on.set()
-        time.sleep(0.05)
-        assert client.post(PATH, ASK)[0] == 200
+        released.set()
+        assert [request.result()[0] for request in found] == [200, 200]
+
+
+def test_a_request_that_takes_too_long_is_given_up():
+    released = threading.Event()
+
+    def predict(some):
+        released.wait(LIMIT)
+        return [query.inputs for query in some]
+
+    with serving(identity(predict, lambda _: 1.0), ServiceOptions(Limits(seconds=0.2))) as client:
+        status, answer = client.post(PATH, ASK)
+        assert status == 503 and "0.2 s" in answer["error"]
+        released.set()
+        until(lambda: client.post(PATH, ASK)[0] == 200)
 
 
 def test_open_requests_are_answered_before_the_end():
-    started, answers = threading.Event(), []
+    started = threading.Event()
 
     def predict(some):
         started.set()
-        time.sleep(0.3)
+        until(lambda: not listening(client.port))  # the server is about to end
         return [query.inputs for query in some]
 
-    with serving(identity(predict, lambda _: 1.0)) as client:
-        thread = threading.Thread(target=lambda: answers.append(client.post(PATH, ASK)))
-        thread.start()
-        assert started.wait(5)
-    thread.join(5)
-    assert answers[0][0] == 200
+    with ThreadPoolExecutor(1) as threads:
+        with serving(identity(predict, lambda _: 1.0)) as client:
+            request = threads.submit(client.post, PATH, ASK)
+            assert started.wait(LIMIT)
+        assert request.result()[0] == 200
+
+
+def listening(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except ConnectionRefusedError:
+        return False
+    return True
 
 
 # ---- metrics and logs ------------------------------------------------------------------------------------------------
@@ -311,14 +330,10 @@ def test_prometheus_reads_the_metrics():
         assert client.post(PATH, {})[0] == 400
         for index in range(20):
             client.call("GET", f"/nowhere/{index}")
-        time.sleep(1.1)
-        status, headers, text = client.call("GET", "/metrics")
+        status, headers, _ = client.call("GET", "/metrics")
         assert (status, headers["content-type"].split(";")[0]) == (200, "text/plain")
-    samples = {
-        (sample.name, sample.labels.get("route"), sample.labels.get("status")): sample.value
-        for family in text_string_to_metric_families(text.decode())
-        for sample in family.samples
-    }
+        until(lambda: scraped(client)["hyperfront_cache_hits_total", None, None] == service.cache.hits)  # once a second
+        samples = scraped(client)
     route = "/v2/models/{name}/infer"
     answered = [samples["hyperfront_requests_total", route, status] for status in ("200", "400")]
     assert answered == [5, 1]
@@ -326,7 +341,16 @@ def test_prometheus_reads_the_metrics():
     assert samples["hyperfront_requests_total", "other", "404"] == 20
     assert samples["hyperfront_batch_rows_sum", None, None] == 10
     assert samples["hyperfront_cache_bytes", None, None] == service.cache.nbytes > 0
-    assert samples["hyperfront_cache_hits_total", None, None] == service.cache.hits >= 3
+    assert service.cache.hits >= 3
+
+
+def scraped(client: Client) -> dict[tuple[str, str | None, str | None], float]:
+    """The values of the metrics by name, route and status."""
+    return {
+        (sample.name, sample.labels.get("route"), sample.labels.get("status")): sample.value
+        for family in text_string_to_metric_families(client.call("GET", "/metrics")[2].decode())
+        for sample in family.samples
+    }
 
 
 def test_every_request_is_a_line_of_json():
@@ -354,7 +378,7 @@ def test_every_request_is_a_line_of_json():
         "rays": 1,
         "level": "info",
     }
-    assert 0 < first["ms"] < 5000
+    assert first["ms"] > 0
     assert (second["status"], second["id"]) == (404, 'a"b')
     assert "secret" not in second["path"]
 

@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -25,6 +24,7 @@ import hyperfront as hf
 from hyperfront.apps.cli import main
 from hyperfront.apps.serve import logs
 from tests.helpers.serving import Client
+from tests.helpers.waiting import LIMIT, until
 
 ROOT = Path(__file__).parents[1]
 
@@ -68,23 +68,24 @@ def started(*words: str, **environment: str) -> Iterator[tuple[Client, subproces
     reader.start()
     client = Client(port)
     try:
-        deadline = time.time() + 180
-        while True:
-            assert process.poll() is None and time.time() < deadline, log
-            try:
-                client.get("/v2/health/ready")
-                break
-            except OSError:
-                time.sleep(0.05)
+        until(lambda: process.poll() is not None or answers(client))
+        assert process.poll() is None, log
         yield client, process, log
         process.send_signal(signal.SIGTERM)
-        process.wait(120)
+        process.wait(LIMIT)
     finally:
         with suppress(ProcessLookupError):  # it ended by itself, and its workers too
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         reader.join()
         process.stderr.close()
+
+
+def answers(client: Client) -> bool:
+    try:
+        return client.get("/v2/health/ready")[0] == 200
+    except OSError:
+        return False
 
 
 def test_a_module_of_ones_own_by_name_with_its_inputs_stated(run):
@@ -124,12 +125,11 @@ def test_several_workers_answer_and_count_together(run):
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         workers = [child for child in children if "spawn_main" in Path(f"/proc/{child}/cmdline").read_text()]
         assert len(workers) == 2
-        os.kill(int(workers[0]), signal.SIGKILL)  # the other one goes on, and its counts
-        time.sleep(0.1)
+        os.kill(int(workers[0]), signal.SIGKILL)  # the other one continues, and its counts
+        until(lambda: not running(workers[0]))
         assert {client.post("/v2/models/own/infer", ask)[0] for _ in range(10)} == {200}
         assert "hyperfront_cache_rays" in client.call("GET", "/metrics")[2].decode()
-    time.sleep(0.1)
-    assert not [worker for worker in workers if Path(f"/proc/{worker}").exists()]
+    until(lambda: not any(running(worker) for worker in workers))
 
 
 def running(process: str) -> bool:
@@ -142,13 +142,10 @@ def running(process: str) -> bool:
 
 def test_workers_end_when_the_process_that_started_them_is_killed(run):
     words = [str(run), "--target", "tests.test_serve_process:net", "--input", "x:FP32:3,4", "--workers", "2"]
-    with started(*words) as (_, process, log):
+    with started(*words) as (_, process, _):
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         process.kill()
-    deadline = time.time() + 60
-    while alive := [child for child in children if running(child)]:
-        assert time.time() < deadline, (alive, log)
-        time.sleep(0.05)
+    until(lambda: not any(running(child) for child in children))
 
 
 def test_a_port_that_is_taken_is_said_before_an_address_is(run, monkeypatch, capsys):

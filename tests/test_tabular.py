@@ -389,7 +389,7 @@ def test_a_table_has_defaults_of_training_that_a_caller_can_replace():
 def test_predictions_need_a_ray_and_the_columns_of_the_model():
     made = labeled()
     model = made.model(hidden=4)
-    with pytest.raises(HyperfrontError, match="which trade-off"):
+    with pytest.raises(HyperfrontError, match="trade-off"):
         tabular.predict(model, BINARY)
     with pytest.raises(DataError, match="did you mean 'incomes'"):
         tabular.predict(model, {**without(BINARY, "income"), "incomes": BINARY["income"]}, ray=RAY)

@@ -86,7 +86,7 @@ def test_a_second_command_predicts_new_rows(trained):
         (["--target", "paid", "--limit", "error=.1"], "--minimize"),
         (["--target", "paid", "--minimize", "error", "--confidence", ".95"], "--limit"),
         (["--target", "paid", "--minimize", "error", "--limit", "fpr=.5", "--confidence", "2"], "no probability"),
-        (["--target", "paid", "--minimize", "eror"], "nothing in the problem has this name"),
+        (["--target", "paid", "--minimize", "eror"], "no loss or score"),
         (["--target", "paid", "--sensitive", "age"], "--cuts age=25,60"),
         (["--target", "paid", "--sensitive", "age", "--cuts", "age=old"], "not a number"),
         (["--target", "paid", "--sensitive", "group", "--cuts", "age=40"], "only sensitive columns"),

@@ -15,7 +15,7 @@ from hyperfront.model.assemblies import Replace
 from hyperfront.model.substitution import called
 from hyperfront.storage.batches import row_range
 from hyperfront.storage.nests import map_tensors, tensors
-from tests.helpers.modules import CASES, ConvNet, TiedTransformer, TwoInputs, mlp
+from tests.helpers.modules import CASES, ConvNet, TiedTransformer, TwoInputs, assert_close, mlp
 
 RAYS = torch.tensor([[0.5, 0.5], [0.9, 0.1], [0.23, 0.77]])
 
@@ -28,21 +28,13 @@ def wrapped(name: str, **options) -> tuple[hf.ParetoModel, object]:
     return model.eval(), x
 
 
-def assert_close(first, second, **tolerance) -> None:
-    pairs = list(zip(tensors(first), tensors(second), strict=True))
-    assert pairs
-    for a, b in pairs:
-        torch.testing.assert_close(a, b, **tolerance)
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_a_plain_module_predicts_like_the_model_at_its_ray(name):
     model, x = wrapped(name)
     outputs = model(x, RAYS)
     for r, ray in enumerate(RAYS):
         plain = model.at(ray)
-        args = x if isinstance(x, tuple) else (x,)
-        assert_close(plain(*args), map_tensors(lambda t: t[r], outputs), atol=1e-5, rtol=1e-4)  # noqa: B023
+        assert_close(called(plain, x), map_tensors(lambda t: t[r], outputs), atol=1e-5, rtol=1e-4)  # noqa: B023
         assert "hyperfront" not in type(plain).__module__
         assert b"hyperfront" not in pickle.dumps(plain.state_dict())
 

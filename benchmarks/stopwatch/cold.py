@@ -48,7 +48,7 @@ def main() -> None:
     parser.add_argument("--tf32", action="store_true")
     options = parser.parse_args()
     if options.data_dir is None:
-        print("this needs the data: --data-dir FOLDER, or HYPERFRONT_DATA (see `hyperfront data list`)")
+        print("this script needs the data: --data-dir FOLDER, or HYPERFRONT_DATA (see `hyperfront data list`)")
         return
     if options.quick:
         options.epochs, options.rows, options.device = 1, 512, "cpu"

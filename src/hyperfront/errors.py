@@ -31,7 +31,7 @@ class LossError(HyperfrontError):
 
 
 class TargetError(HyperfrontError):
-    """Raised for a module whose tensors a hypernetwork cannot generate as asked."""
+    """Raised for a module whose tensors a hypernetwork cannot generate."""
 
 
 class ProblemError(HyperfrontError):
@@ -43,7 +43,7 @@ class CheckpointError(HyperfrontError):
 
 
 class DamagedError(CheckpointError):
-    """Raised for a file whose content differs from its checksums, or that is cut off."""
+    """Raised for a file that is cut off, or whose content differs from its checksums."""
 
 
 class BusyError(CheckpointError):
@@ -63,7 +63,7 @@ class UnattainableError(SelectionError):
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> HyperfrontError:
-    """The error for a misspelt name suggests the nearest valid name and lists all of them.
+    """Make the error for an unknown name: it suggests the nearest valid name and lists all of them.
 
     >>> unknown_name("problem", "fonsecca", ["fonseca", "zdt1"]).fix
     "did you mean 'fonseca'?"

@@ -1,4 +1,6 @@
-"""How good a front is. Losses ``[R, m]`` are minimized; all indicators take tensors or arrays.
+"""Indicators: numbers that say how good a front is. Losses ``[R, m]`` are minimized.
+
+All indicators take tensors or arrays.
 
 The hypervolume and IGD+ come from moocore, which is imported at the first call.
 """
@@ -14,7 +16,7 @@ from hyperfront.errors import ProblemError
 
 
 def hypervolume(losses: Tensor, reference: Tensor | tuple[float, ...]) -> float:
-    """Volume of the region that the points dominate, up to the reference point (Zitzler & Thiele, 1999).
+    """Compute the volume of the region that the points dominate, up to the reference point (Zitzler & Thiele, 1999).
 
     Points that are not below the reference in all objectives contribute nothing.
 
@@ -37,8 +39,8 @@ def hypervolume(losses: Tensor, reference: Tensor | tuple[float, ...]) -> float:
 def nonuniformity(losses: Tensor, rays: Tensor, *, base: float = math.e) -> Tensor:
     """``mu_r(l) = KL(p || 1/m)`` with ``p_j = r_j l_j / sum_i r_i l_i`` (section 5 of the paper), ``[R]``.
 
-    A term with ``p_j = 0`` is 0; where all products vanish they are equal. Where one is negative there are no shares,
-    and the value is the worst, ``ln m``. ``base`` is the base of the logarithm.
+    A term with ``p_j = 0`` is 0; where all products vanish, all shares are equal. Where a product is negative, shares
+    are undefined, and the value is the worst one, ``ln m``. ``base`` is the base of the logarithm.
     """
     product = torch.as_tensor(losses, dtype=torch.float64) * torch.as_tensor(rays, dtype=torch.float64)
     m, vanish = product.shape[-1], (product == 0).all(-1, keepdim=True)
@@ -57,11 +59,11 @@ def uniformity(losses: Tensor, rays: Tensor, *, base: float = math.e) -> Tensor:
 
 
 def attainable_uniformity(rays: Tensor, pool: Tensor, *, base: float = math.e) -> Tensor:
-    """The best uniformity that a non-dominated point of ``pool [K, m]`` has at each ray, ``[R]``.
+    """Return the best uniformity that a non-dominated point of ``pool [K, m]`` has at each ray, ``[R]``.
 
-    Where the front does not meet the inverse ray, no method reaches 1 with a point worth having: worse points can be
-    more uniform at will, by raising the losses that are too small. So this, not 1, is what to compare with; the pool
-    should hold the points of all methods.
+    Where the front does not meet the inverse ray, no method reaches 1 with a good point, while bad points can be as
+    uniform as one likes, by raising the losses that are too small. So compare uniformities with this value, not with
+    1. The pool should hold the points of all methods.
 
     >>> pool = torch.tensor([[0.2, 0.8], [0.5, 0.5], [0.9, 0.9]])
     >>> attainable_uniformity(torch.tensor([[0.8, 0.2], [0.3, 0.7]]), pool, base=2)
@@ -73,15 +75,15 @@ def attainable_uniformity(rays: Tensor, pool: Tensor, *, base: float = math.e) -
 
 
 def controllability(losses: Tensor, rays: Tensor, pool: Tensor) -> Tensor:
-    """How near the losses come to the best that is attainable at each ray, ``[R]``, from 0 to 1.
+    """Compare the uniformity of losses with the best attainable uniformity at each ray, ``[R]``, from 0 to 1.
 
     A ratio of uniformities ``1 - mu`` would depend on the base of the logarithm, and have the wrong sign where they are
-    negative. Counted from the least possible one, ``1 - ln m``, they are entropies of ``p_j ~ r_j l_j``, whose ratio is
-    the same in every base:
+    negative. Minus the least possible uniformity, ``1 - ln m``, uniformities are entropies of ``p_j ~ r_j l_j``, whose
+    ratio is the same in every base:
 
         (ln m - mu_r(l)) / (ln m - min mu_r(l'))        over the non-dominated points l' of the pool
 
-    A dominated point that is more uniform than these counts as 1.
+    A dominated point that is more uniform than all non-dominated points counts as 1.
 
     >>> controllability(torch.tensor([[0.4, 0.6]]), torch.tensor([[0.8, 0.2]]), torch.tensor([[0.2, 0.8]]))
     tensor([0.8454], dtype=torch.float64)
@@ -92,13 +94,14 @@ def controllability(losses: Tensor, rays: Tensor, pool: Tensor) -> Tensor:
 
 
 def cross_angle(losses: Tensor, rays: Tensor) -> Tensor:
-    """Angle in degrees between losses and ray, ``[R]``: the faithfulness of solvers of the ``direction`` convention."""
+    """Measure the angle in degrees between losses and ray, ``[R]``: the error of solvers with ``direction`` rays."""
     losses, rays = (torch.as_tensor(t, dtype=torch.float64) for t in (losses, rays))
     return torch.rad2deg(torch.acos(torch.cosine_similarity(losses, rays, dim=-1).clamp(-1, 1)))
 
 
 def igd_plus(losses: Tensor, truth: Tensor) -> float:
-    """Mean distance from the true front to the dominated region of the points (IGD+, Ishibuchi et al., 2015).
+    """Compute the mean distance from the true front to the region that the points dominate (IGD+, Ishibuchi et al.,
+    2015).
 
     >>> igd_plus(torch.tensor([[0.0, 0.0]]), torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
     0.0
@@ -110,7 +113,8 @@ def igd_plus(losses: Tensor, truth: Tensor) -> float:
 
 
 def spacing(losses: Tensor) -> float:
-    """Standard deviation of the L1 distance to the nearest other point (Schott, 1995): 0 for evenly spaced points.
+    """Compute the standard deviation of the L1 distance to the nearest other point (Schott, 1995), which is 0 for
+    evenly spaced points.
 
     >>> spacing(torch.tensor([[0.0, 2.0], [1.0, 1.0], [2.0, 0.0]]))
     0.0
@@ -123,7 +127,7 @@ def spacing(losses: Tensor) -> float:
 
 
 def nondominated(losses: Tensor) -> Tensor:
-    """Mask ``[R]`` of the points that no other point dominates (no worse everywhere, better somewhere).
+    """Mask ``[R]`` the points that no other point dominates (no worse in any objective, better in at least one).
 
     >>> nondominated(torch.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]))
     tensor([ True,  True, False])
@@ -135,7 +139,7 @@ def nondominated(losses: Tensor) -> Tensor:
 
 
 def nondominated_share(losses: Tensor) -> float:
-    """How many different points no other dominates, as a share of all points: copies of a point count once.
+    """Return the number of different non-dominated points as a share of all points; copies of a point count once.
 
     >>> nondominated_share(torch.tensor([[0.0, 1.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]))
     0.5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from pathlib import Path
@@ -18,6 +19,18 @@ class Slow(Callback):
 
     def stepped(self) -> None:
         time.sleep(0.004)
+
+
+class Signals(Callback):
+    """Sends a signal to this process after a number of steps, such as that of Ctrl-C."""
+
+    def __init__(self, number: int, steps: int):
+        self.number, self.steps = number, steps
+
+    def stepped(self) -> None:
+        self.steps -= 1
+        if not self.steps:
+            signal.raise_signal(self.number)
 
 
 class Net(nn.Module):

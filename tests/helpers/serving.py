@@ -21,6 +21,7 @@ from hyperfront.apps.serve.service import Service, serve_model
 from hyperfront.apps.serve.tensors import TensorMetadata
 from hyperfront.apps.shared.listening import OPTIONS
 from hyperfront.zoo.lenet import LeNet
+from tests.helpers.waiting import LIMIT
 
 
 def lenet() -> hf.ParetoModel:
@@ -50,7 +51,7 @@ def serving(service: Service, settings: ServiceOptions = ServiceOptions()) -> It
         yield Client(server.servers[0].sockets[0].getsockname()[1], app.state.server)
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(LIMIT)
     assert not thread.is_alive()
 
 
@@ -60,7 +61,7 @@ class Client:
     def __init__(self, port: int, server: ServerState | None = None):
         self.port, self.address, self.server = port, f"127.0.0.1:{port}", server
 
-    def raw(self, message: bytes, wait: float = 5) -> bytes:
+    def raw(self, message: bytes, wait: float = LIMIT) -> bytes:
         """What comes back until the server closes, or has nothing to say for a while."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=wait) as connection:
             connection.sendall(message)
@@ -77,7 +78,7 @@ class Client:
     def call(
         self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
     ) -> tuple[int, dict[str, str], bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT)
         try:
             connection.request(method, path, body, headers or {})
             response = connection.getresponse()

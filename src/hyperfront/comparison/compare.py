@@ -61,7 +61,7 @@ def compare(
 
     def run(part: tuple[str, int]) -> None:
         method, seed = part
-        if part not in done and files[part].exists():  # another process has finished it meanwhile
+        if part not in done and files[part].exists():  # another process has finished it
             done[part] = Result.load(files[part])
             check_settings(done[part], protocol, problem)
         if part not in told:
@@ -130,7 +130,7 @@ def _checksum(problem: Problem) -> str:
 def beside(
     results: Sequence[Result], protocol: Protocol, problem: Problem, folder: Path
 ) -> tuple[list[Result], list[Result]]:
-    """The other results in the folder: those of the same comparison, and those with other settings."""
+    """Return the other results in the folder: results of the same comparison, and results with other settings."""
     here = {(result.method, result.seed) for result in results}
     same, others = [], []
     for result in loaded(sorted((folder / "results").glob("*.json"))):

@@ -1,11 +1,12 @@
-"""How stored results and tuning files are read: older schemas are upgraded, and missing settings filled in.
+"""Formats of stored results and tuning files: older schemas are upgraded, and missing settings filled in.
 
-======= ==============================================================================================================
-schema  difference to the schema before
-======= ==============================================================================================================
-1       Tuning files that a study keeps state neither a format nor a schema.
-2       American spelling of keys in recipes: ``initialization`` instead of ``initialisation``.
-======= ==============================================================================================================
+======= ======= ======================================================================================================
+format  schema  difference from the schema before
+======= ======= ======================================================================================================
+result  2       American spelling of keys in recipes: ``initialization`` instead of ``initialisation``.
+tuning  1       Files that a study keeps state neither a format nor a schema.
+tuning  2       American spelling, as in results.
+======= ======= ======================================================================================================
 
 A setting that a file does not have gets its default: of the recipe, and of the method's own options. So a new field
 needs no new schema, if its default gives the behavior of earlier versions.
@@ -22,30 +23,20 @@ from hyperfront.comparison.methods import METHODS
 from hyperfront.problem.recipe import Recipe
 from hyperfront.storage import files
 from hyperfront.storage.provenance import describe
-from hyperfront.storage.schemas import respell, upgrade
+from hyperfront.storage.schemas import Format, respell
 
-RESULT, TUNED = "hyperfront-result", "hyperfront-tuned"
-STEPS = (respell,)
-"""One function for each step from a schema to the next one; both formats have the same steps so far."""
-SCHEMA = len(STEPS) + 1
+RESULT = Format("hyperfront-result", steps=(respell,))
+TUNED = Format("hyperfront-tuned", steps=(respell,))
 
 
-def stamped(kind: str, document: Mapping[str, Any]) -> dict[str, Any]:
-    """A document to write, with its format and today's schema."""
-    return {"format": kind, "schema": SCHEMA, **document}
-
-
-def read(kind: str, path: Path, *, settings: str) -> dict[str, Any]:
-    """The document in a file, in today's schema and without its stamp; ``settings`` names the key of its settings.
+def read(kind: Format, path: Path, *, settings: str) -> dict[str, Any]:
+    """The document in a file, in the current schema and without its stamp; ``settings`` is the key of its settings.
 
     Raises a ``KeyError`` or ``TypeError`` for a document of another format.
     """
-    unstamped = {"format": TUNED, "schema": 1} if kind == TUNED else {}
-    document = unstamped | files.read_json(path)
-    if document.pop("format") != kind:
-        raise KeyError("format")
-    document = upgrade(document, STEPS, path)
-    del document["schema"]
+    unstamped = {"format": kind.name, "schema": 1} if kind is TUNED else {}
+    document = kind.upgrade(unstamped | files.read_json(path), path)
+    del document["format"], document["schema"]
     return document | {settings: filled(document.get(settings, {}))}
 
 

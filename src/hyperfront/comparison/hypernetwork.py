@@ -21,7 +21,7 @@ from hyperfront.training.runs import Run
 def fit_hypernetwork(
     problem: Problem, rays: Tensor, solver: Solver, recipe: Recipe, *, seed: int, **options: Any
 ) -> Run:
-    """Train a hypernetwork by a recipe; ``options`` are those of :func:`hyperfront.fit`, and override the recipe's.
+    """Train a hypernetwork by a recipe; ``options`` of :func:`hyperfront.fit` override the recipe.
 
     It is validated at ``rays [R, m]``, in the convention ``inverse``."""
     with torch.random.fork_rng():

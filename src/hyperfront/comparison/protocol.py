@@ -20,7 +20,7 @@ from hyperfront.training.fitting import settings_of
 
 @dataclass(frozen=True)
 class Protocol:
-    """What all methods of a comparison share."""
+    """The settings that all methods of a comparison share."""
 
     preset: str
     recipe: Recipe

@@ -38,11 +38,11 @@ class Result:
     solver: str
     seed: int
     settings: Mapping[str, Any]
-    """The recipe that was used, with whatever replaced its own settings, and what the method has of its own."""
+    """The recipe with all replaced settings, and the method's own settings."""
     parameters: int
     """The number of trained parameters, of all models together."""
     seconds: Mapping[str, float]
-    """Wall-clock times, which depend on what else the machine did. ``training``: the steps alone; ``total``: also
+    """Wall-clock times, which depend on other work of the machine. ``training``: the steps alone; ``total``: also
     validation, checkpoints and preparation. :mod:`hyperfront.comparison.timing` measures methods under equal
     conditions."""
     objectives: tuple[str, ...]
@@ -83,7 +83,7 @@ class Result:
 
     @property
     def points(self) -> int:
-        """How many points of the test front are different."""
+        """The number of different points of the test front."""
         return different(self.fronts["test"])
 
     def inverse_rays(self) -> Tensor:
@@ -92,7 +92,7 @@ class Result:
         return convert(rays, "direction", "inverse") if self.convention == "direction" else rays
 
     def save(self, path: Path) -> None:
-        files.write_bytes(path, json.dumps(formats.stamped(formats.RESULT, asdict(self)), sort_keys=True).encode())
+        files.write_bytes(path, json.dumps(formats.RESULT.stamp(asdict(self)), sort_keys=True).encode())
 
     @classmethod
     def load(cls, path: Path) -> Result:
@@ -112,7 +112,7 @@ def load_folder(folder: Path, *, without: str | None = None) -> list[Result]:
     """All results in a folder, at any depth but below folders called ``without``. Other JSON files are skipped, and
     damaged ones with a warning."""
     files = (file for file in sorted(folder.rglob("*.json")) if without not in file.relative_to(folder).parts)
-    return [*loaded(file for file in files if formats.RESULT.encode() in file.read_bytes())]
+    return [*loaded(file for file in files if formats.RESULT.name.encode() in file.read_bytes())]
 
 
 def loaded(files: Iterable[Path]) -> Iterator[Result]:
@@ -187,7 +187,7 @@ def _ideal(front: Front) -> dict[str, Any]:
 
 
 def different(front: Mapping[str, Any]) -> int:
-    """How many points of a front are different."""
+    """Count the different points of a front."""
     return len({*map(tuple, front["losses"])})
 
 

@@ -37,7 +37,7 @@ def check_search(
             fix=f"tune {known.starts_from}, whose models {method} begins with" if known.starts_from else None,
         )
     if not 0 <= seed < 2**32:
-        raise HyperfrontError("this is no valid seed", got=seed, expected="0 to 2**32 - 1")
+        raise HyperfrontError("the seed is out of range", got=seed, expected="0 to 2**32 - 1")
     for name in space:
         _check_name(known, name)
     for name, values in space.items():
@@ -50,7 +50,7 @@ def check_search(
         trials = whole if trials is None else min(trials, whole)
     trials = TRIALS if trials is None else trials
     if trials < 1:
-        raise HyperfrontError("there is nothing to try", got=f"{trials} trials", expected="one at least")
+        raise HyperfrontError("a search needs trials", got=f"{trials} trials", expected="one at least")
     return trials
 
 
@@ -58,7 +58,9 @@ def _check_name(method: Method, name: str) -> None:
     """Raise an error for a setting that the method does not have."""
     known = sorted(method.tunable)
     if name in _SETTINGS - method.tunable:
-        raise HyperfrontError(f"a search for {name} tells nothing about {method.name}", expected=", ".join(known))
+        raise HyperfrontError(
+            f"{name} does not affect {method.name}, so it cannot be searched", expected=", ".join(known)
+        )
     if name not in _SETTINGS and not method.hypernetwork:
         raise unknown_name(f"setting of {method.name}", name, known)
 

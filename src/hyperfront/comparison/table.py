@@ -153,7 +153,7 @@ def _row(kind: Kind, group: Sequence[Result], pool: Tensor) -> tuple[str, ...]:
 
 
 def _nondominated(result: Result) -> float | None:
-    """None for one model per objective: those have no front."""
+    """Return None for single-task baselines: they have no front."""
     return None if result.kind.gives == "ideal" else indicators.nondominated_share(result.losses())
 
 

@@ -1,5 +1,5 @@
-"""The time that methods take on this machine, estimated from a few epochs, so that it can be measured while nothing
-else runs. Only steps count; validation and checkpoints do not."""
+"""The time that methods take on this machine, estimated from a few epochs, so that it can be measured on an otherwise
+idle machine. Only steps count; validation and checkpoints do not."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -20,6 +21,7 @@ import torch
 from hyperfront import indicators, preferences
 from hyperfront.comparison.baselines import fit_stacked, with_references
 from hyperfront.comparison.hypernetwork import fit_hypernetwork
+from hyperfront.comparison.method import Method
 from hyperfront.comparison.methods import find_method
 from hyperfront.comparison.protocol import Protocol, with_settings
 from hyperfront.comparison.pruning import STARTUP, WARMUP, BelowMedian, Dominated, load_optuna
@@ -58,14 +60,14 @@ def tune(
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # its log lines repeat what ``notify`` shows
     with stop_requests() as stop:  # a data base may swallow Ctrl-C while it cleans up, so it is checked between trials
         study = _study(problem, method, protocol, space, storage, seed)
+        train = Trials(problem, find_method(method), protocol, seed, callbacks).train
 
         def objective(trial: Any) -> Any:
             recipe = with_settings(protocol.recipe_of(method), suggest(trial, space))
             try:
                 if stop.made:
                     raise stop.stopped()
-                trial_of = _hypernetwork if find_method(method).hypernetwork else _one_ray
-                return trial_of(trial, method, protocol, problem, recipe, seed, callbacks)
+                return train(trial, recipe)
             except LossError as error:  # a learning rate that is too high, for instance
                 trial.set_user_attr("failed", error.what)
                 raise optuna.TrialPruned(error.what) from None
@@ -136,38 +138,38 @@ def _check_study(study: Any, settings: dict[str, Any]) -> None:
     refuse_difference(stored, settings, what=what, fix=fix)
 
 
-def _hypernetwork(
-    trial: Any,
-    method: str,
-    protocol: Protocol,
-    problem: Problem,
-    recipe: Recipe,
-    seed: int,
-    callbacks: Sequence[Callback],
-) -> float:
-    """The validation hypervolume that a hypernetwork reaches."""
-    options = {"device": protocol.device, "engine": protocol.engine, "callbacks": [*callbacks, BelowMedian(trial)]}
-    solver = make_solver(find_method(method).solver, dict(protocol.solver))
-    run = fit_hypernetwork(problem, protocol.rays, solver, recipe, seed=seed, **options)
-    return _note(trial, run.front, problem)
+@dataclass(frozen=True)
+class Trials:
+    """The trainings of a study: one method on one problem, with a recipe for each trial."""
 
+    problem: Problem
+    method: Method
+    protocol: Protocol
+    seed: int
+    callbacks: Sequence[Callback]
 
-def _one_ray(
-    trial: Any,
-    method: str,
-    protocol: Protocol,
-    problem: Problem,
-    recipe: Recipe,
-    seed: int,
-    callbacks: Sequence[Callback],
-) -> list[float]:
-    """The validation losses that one model reaches at the central ray."""
-    solver = with_references(make_solver(find_method(method).solver), protocol.rays)
-    options = {"device": protocol.device, "engine": protocol.engine, "seed": seed}
-    watching = [*callbacks, Dominated(trial, math.ceil(WARMUP * recipe.epochs))]
-    run = fit_stacked(problem, preferences.rays(1, problem.m), solver, recipe, callbacks=watching, **options)
-    _note(trial, run.front, problem)
-    return trial.user_attrs["losses"][0]
+    def train(self, trial: Any, recipe: Recipe) -> float | list[float]:
+        """Train by the recipe, and return what the study optimizes."""
+        return self._hypernetwork(trial, recipe) if self.method.hypernetwork else self._one_ray(trial, recipe)
+
+    def _hypernetwork(self, trial: Any, recipe: Recipe) -> float:
+        """The validation hypervolume that a hypernetwork reaches."""
+        solver = make_solver(self.method.solver, dict(self.protocol.solver))
+        options = self._options(BelowMedian(trial))
+        run = fit_hypernetwork(self.problem, self.protocol.rays, solver, recipe, **options)
+        return _note(trial, run.front, self.problem)
+
+    def _one_ray(self, trial: Any, recipe: Recipe) -> list[float]:
+        """The validation losses that one model reaches at the central ray."""
+        solver = with_references(make_solver(self.method.solver), self.protocol.rays)
+        options = self._options(Dominated(trial, math.ceil(WARMUP * recipe.epochs)))
+        run = fit_stacked(self.problem, preferences.rays(1, self.problem.m), solver, recipe, **options)
+        _note(trial, run.front, self.problem)
+        return trial.user_attrs["losses"][0]
+
+    def _options(self, pruning: Callback) -> dict[str, Any]:
+        where = {"device": self.protocol.device, "engine": self.protocol.engine}
+        return {**where, "seed": self.seed, "callbacks": [*self.callbacks, pruning]}
 
 
 def _note(trial: Any, front: Any, problem: Problem) -> float:

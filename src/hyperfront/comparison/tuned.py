@@ -21,16 +21,16 @@ class Tuned:
     method: str
     settings: Mapping[str, Any]
     hypervolume: float | None
-    """The validation hypervolume; that of a single point for one model per ray."""
+    """The validation hypervolume; for one model per ray, the hypervolume of a single point."""
     uniformity: float
     losses: list[list[float]]
     trials: Mapping[str, int]
     """The number of trials by how they ended."""
     made_with: Mapping[str, Any] = field(default_factory=dict)
-    """All settings of the trials, without those that were searched."""
+    """All settings of the trials that were not searched."""
 
     def save(self, path: Path) -> None:
-        files.write_json(path, formats.stamped(formats.TUNED, asdict(self)))
+        files.write_json(path, formats.TUNED.stamp(asdict(self)))
 
     @classmethod
     def load(cls, path: Path) -> Tuned:

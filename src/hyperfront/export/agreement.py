@@ -50,7 +50,7 @@ def compare(graph: Graph, path: Path, inputs: list[dict[str, Tensor]] | None = N
     agreement = Agreement(float(gap.max()), float((~(gap <= BAR)).double().mean()))
     if agreement.beyond > 0.01:
         raise HyperfrontError(
-            "the exported file does not compute what PyTorch does",
+            "the exported file computes other numbers than PyTorch",
             got=f"{path.name}: {agreement}",
             fix="use another format, and report the module that was exported",
         )

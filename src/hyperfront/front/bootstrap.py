@@ -61,7 +61,7 @@ class Bootstrap:
 
 
 def counts(rows: int, resamples: int = RESAMPLES) -> Tensor:
-    """How often each row is in each resample, ``[S, N]`` in float64, from a fixed seed."""
+    """Count the occurrences of each row in each resample, ``[S, N]`` in float64, with a fixed seed."""
     drawn = torch.randint(rows, (resamples, rows), generator=torch.Generator().manual_seed(0))
     return torch.zeros(resamples, rows, dtype=torch.float64).scatter_add_(
         1, drawn, torch.ones(1, 1).double().expand_as(drawn)

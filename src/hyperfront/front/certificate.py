@@ -1,4 +1,4 @@
-"""Certificates: what calibration rows say about the limits of a selection."""
+"""Certificates: guarantees for the limits of a selection, from calibration rows."""
 
 from __future__ import annotations
 

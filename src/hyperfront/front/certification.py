@@ -56,7 +56,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Certifier:
-    """What is asked for: a question, how sure the answer must be, and for how many new rows."""
+    """The certification of a question with a confidence, for the population or for a number of new rows."""
 
     origin: Origin
     question: Question
@@ -80,18 +80,18 @@ class Certifier:
         return scale(self.origin.split.problem, name)
 
     def chosen(self, ray: Tensor) -> dict[str, Evidence]:
-        """The evidence of the rows that choose, of which standard errors and tests are used."""
+        """Measure the evidence of the selecting rows at a ray; it gives standard errors and chooses the tests."""
         return evidence(self.origin.model, self.origin.split, ray, self.question.limits, resamples=100)
 
     def tested(self, candidate: Candidate) -> dict[str, Evidence]:
-        """The evidence of the calibration rows."""
+        """Measure the evidence of the calibration rows at a candidate."""
         limits, like = self.question.limits, candidate.evidence
         return evidence(self.origin.model, self.calibration, candidate.ray, limits, like=like)
 
     # ---- candidates ------------------------------------------------------------------------------------------
 
     def candidates(self, points: Points, measure: search.Measure, rounds: int) -> list[Candidate]:
-        """The candidates, safest first, from the points of the searches so far; the first point is the best."""
+        """Find the candidates, safest first, starting from the points of earlier searches, the best of them first."""
         rays, columns = points
         errors = self._errors(self.chosen(rays[0]))
         for question in self._searches(errors):
@@ -110,7 +110,8 @@ class Certifier:
         return [found[index] for index in order]
 
     def _searches(self, errors: Mapping[str, float]) -> Iterator[Question]:
-        """The safest values of each limited measure, and the goal within tighter limits."""
+        """Yield questions that lead to safe points: the best value of each limit, and the goal within tighter
+        limits."""
         for name, (sign, _) in self.question.limits.items():
             yield Question(name, maximize=sign == ">=")
         for margin in MARGINS:
@@ -131,8 +132,8 @@ class Certifier:
         return limit - values if sign == "<=" else values - limit
 
     def _errors(self, found: Mapping[str, Evidence]) -> dict[str, float]:
-        """Standard errors of the values on calibration rows, in the units of the front; not zero, since rows without
-        variation vary by at least one of them."""
+        """Estimate the standard errors of the values on calibration rows, in the units of the front. Rows without
+        variation count as if one of them differed, so that no error is zero."""
         count = _rows(self.calibration)
         return {
             name: abs(self.scale(name).slope) * max(each.error, 1 / each.rows) * (each.rows / count) ** 0.5
@@ -142,7 +143,7 @@ class Certifier:
     # ---- tests -----------------------------------------------------------------------------------------------
 
     def certify(self, candidates: list[Candidate]) -> tuple[Candidate, Certificate]:
-        """The best candidate that the calibration rows certify, with its certificate."""
+        """Find the best candidate that the calibration rows certify, and make its certificate."""
         passed = self.walk(candidates, self.tested)
         if not passed:
             raise self._refusal(candidates)
@@ -155,7 +156,7 @@ class Certifier:
     def walk(
         self, candidates: list[Candidate], evidence_of: Callable[[Candidate], Mapping[str, Evidence]]
     ) -> list[Mapping[str, Evidence]]:
-        """Test the candidates in order until the first failure; the evidence of those that passed."""
+        """Test the candidates in order until the first failure, and return the evidence of the passed ones."""
         passed = []
         for candidate in candidates:
             found = evidence_of(candidate)
@@ -170,7 +171,7 @@ class Certifier:
         return (1 - self.confidence) / (1 if self.future_rows is None else 2)
 
     def _tested(self, name: str, found: Evidence) -> tuple[str, float, str]:
-        """The limit of the population in the units of the function, and whether it is exact."""
+        """Return direction and limit of the population, in the units of the function, and the kind of the test."""
         sign, limit = self.scale(name).raw(*self.question.limits[name])
         if self.future_rows is None:
             return sign, limit, found.method
@@ -190,7 +191,7 @@ class Certifier:
         )
 
     def _refusal(self, candidates: list[Candidate]) -> UnattainableError:
-        """The error that names the smallest limits that the safest candidate is certified for."""
+        """Make the error that names the smallest limits that the rows certify for the safest candidate."""
         asked = ", ".join(f"{name} {sign} {limit:g}" for name, (sign, limit) in self.question.limits.items())
         what = f"the calibration rows certify no ray at confidence {self.confidence:g}"
         if not candidates:
@@ -210,14 +211,14 @@ class Certifier:
 
 
 def _outside(limit: CertifiedLimit) -> float:
-    """The smallest limit that is certified: the bound, further out by what future rows need."""
+    """Compute the smallest certified limit: the bound plus the margin for future rows, rounded to the loose side."""
     beyond = limit.bound + (limit.limit - limit.tested)
-    grain = 10.0**-4 * max(abs(beyond), 1e-4)  # rounded to the loose side
+    grain = 10.0**-4 * max(abs(beyond), 1e-4)
     return beyond + grain if limit.sign == "<=" else beyond - grain
 
 
 def _path(safety: Tensor, cost: Tensor, usable: Tensor, step: float) -> list[int]:
-    """The usable points in the order of their safety, each cheaper than all before, and at least ``step`` apart."""
+    """List usable points in the order of their safety, each cheaper than all before, and at least ``step`` apart."""
     path: list[int] = []
     for index in safety.argsort(descending=True, stable=True).tolist():
         if not usable[index] or (path and not cost[index] < cost[path[-1]]):

@@ -20,7 +20,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy.special import ndtri
@@ -67,7 +67,7 @@ class Evidence(ABC):
         return self
 
     def tested_as(self, other: Evidence) -> Evidence:
-        """The evidence with the test of another one."""
+        """The evidence with the test of ``other``."""
         return self
 
     def ahead(self, sign: str, limit: float, level: float, rows: int) -> tuple[float, Method]:
@@ -77,11 +77,8 @@ class Evidence(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class BoundedMean(Evidence):
-    """The mean of values ``[N]`` within ``bounds``, by one of the exact tests.
-
-    The binomial test rounds values between the bounds to the worse bound, so that it is valid for all values.
-    """
+class Bounded(Evidence):
+    """Values ``[N]`` within ``bounds``, and one of the exact tests."""
 
     values: np.ndarray
     bounds: tuple[float, float]
@@ -92,6 +89,17 @@ class BoundedMean(Evidence):
     def rows(self) -> int:
         return len(self.values)
 
+    def tested_as(self, other: Evidence) -> Self:
+        return replace(self, test=other.test) if isinstance(other, type(self)) else self
+
+
+@dataclass(frozen=True, eq=False)
+class BoundedMean(Bounded):
+    """The mean of bounded values.
+
+    The binomial test rounds values between the bounds to the worse bound, so that it is valid for all values.
+    """
+
     @property
     def value(self) -> float:
         return float(self.values.mean())
@@ -101,7 +109,7 @@ class BoundedMean(Evidence):
         return float(self.values.std() / len(self.values) ** 0.5)
 
     def _shares(self, sign: str, values: Any) -> Any:
-        """Values as parts of the range between the bounds, from the end at which they keep the limit."""
+        """Scale values to shares of the range between the bounds, with 0 at the end that keeps every limit."""
         low, high = self.bounds
         share = (values - low) / (high - low)
         return share if sign == "<=" else 1 - share
@@ -124,9 +132,6 @@ class BoundedMean(Evidence):
         share = exact.future(self._shares(sign, limit), rows, level, ones=self.test == "binomial")
         return low + (high - low) * (share if sign == "<=" else 1 - share), "exact"
 
-    def tested_as(self, other: Evidence) -> BoundedMean:
-        return replace(self, test=other.test) if isinstance(other, BoundedMean) else self
-
     def chosen(self) -> BoundedMean:
         """The same values with the test that gives the tightest bounds, to be used on other rows."""
         if zero_or_one(self.values, self.bounds):
@@ -136,21 +141,14 @@ class BoundedMean(Evidence):
 
 
 @dataclass(frozen=True, eq=False)
-class BoundedGap(Evidence):
-    """The gap between groups: values ``[N]`` within ``bounds``, and the rows of each group ``[K, N]``.
+class BoundedGap(Bounded):
+    """The gap between groups of bounded values.
 
     The binomial test of a difference rounds values between the bounds to the worse bound; betting does not.
     """
 
-    values: np.ndarray
     members: np.ndarray
-    bounds: tuple[float, float]
-    test: Test
-    method: ClassVar[Method] = "exact"
-
-    @property
-    def rows(self) -> int:
-        return len(self.values)
+    """The rows of each group, ``[K, N]``."""
 
     @property
     def value(self) -> float:
@@ -183,9 +181,6 @@ class BoundedGap(Evidence):
         low, high = self.bounds
         return tightest(lambda limit: self.passes(sign, limit, level), sign, 0.0, high - low, steps=12)
 
-    def tested_as(self, other: Evidence) -> BoundedGap:
-        return replace(self, test=other.test) if isinstance(other, BoundedGap) else self
-
     def chosen(self) -> BoundedGap:
         """The same values with the test that fits them, to be used on other rows."""
         return replace(self, test="binomial" if zero_or_one(self.values, self.bounds) else "betting")
@@ -193,8 +188,8 @@ class BoundedGap(Evidence):
 
 @dataclass(frozen=True, eq=False)
 class Resampled(Evidence):
-    """A value with the bootstrap of each of its ``parts``, of which the largest absolute value is the value if there
-    are several, as for a gap; a single part is the value itself, or its absolute value if it is ``absolute``."""
+    """A value with the bootstrap of each of its ``parts``: the largest absolute value of the parts if it is
+    ``absolute``, as for a gap, and otherwise its single part."""
 
     observed: float
     count: int
@@ -228,7 +223,7 @@ class Resampled(Evidence):
 
 
 def tightest(holds: Callable[[float], bool], sign: str, low: float, high: float, *, steps: int = STEPS) -> float:
-    """The tightest limit between the ends that holds, by bisection; the loose end always does."""
+    """Find the tightest limit between the ends that holds, by bisection; the loose end holds without a test."""
     loose, tight = (high, low) if sign == "<=" else (low, high)
     for _ in range(steps):
         middle = (loose + tight) / 2
@@ -237,7 +232,7 @@ def tightest(holds: Callable[[float], bool], sign: str, low: float, high: float,
 
 
 def zero_or_one(values: np.ndarray, bounds: tuple[float, float]) -> bool:
-    """Whether all values are one of the bounds."""
+    """Whether every value equals one of the bounds."""
     return bool(np.isin(values, bounds).all())
 
 

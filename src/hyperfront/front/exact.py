@@ -150,8 +150,8 @@ def _masses(window: np.ndarray, rows: int, means: np.ndarray) -> np.ndarray:
 
 
 def _boundary(first: tuple[int, int], second: tuple[int, int], window: np.ndarray, limit: float) -> np.ndarray:
-    """For each number ``y`` of ones in the window, the largest ``x`` at least as extreme as the observed sample; -1 if
-    there is none."""
+    """For each number ``y`` of ones in the window, find the largest ``x`` at least as extreme as the observed sample,
+    or -1."""
     (x, n), (y, k) = first, second
     observed = _ratio(np.array([x]), n, np.array([y]), k, limit)[0]
     low, high = np.full(len(window), -1), np.full(len(window), n)

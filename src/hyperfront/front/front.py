@@ -27,14 +27,12 @@ from hyperfront.front.selection import Selection
 from hyperfront.preferences import Convention
 from hyperfront.problem import Meaning
 from hyperfront.storage import files
-from hyperfront.storage.schemas import upgrade
+from hyperfront.storage.schemas import Format
 
 ROUNDING = 1e-5
 """Losses below zero by this share of the largest are zero."""
-FORMAT = "hyperfront-front"
-STEPS = (lambda document: {**document, "meanings": {}},)
+FORMAT = Format("hyperfront-front", steps=(lambda document: {**document, "meanings": {}},))
 """Schema 2 has the meanings of losses and scores; scores of an older file have no direction."""
-SCHEMA = len(STEPS) + 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,7 +69,7 @@ class Front:
         return f"Front at {len(self)} rays: {best}"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: a picture, the quality, and some of the points."""
+        """Show a picture, the quality and some of the points in a notebook."""
         from hyperfront.front import notebook  # needs matplotlib
 
         return notebook.html(self)
@@ -177,9 +175,7 @@ class Front:
 
     def document(self) -> dict[str, Any]:
         """The front as a JSON document, as :meth:`load` reads it."""
-        return {
-            "format": FORMAT,
-            "schema": SCHEMA,
+        document = {
             "objectives": list(self.objectives),
             "reference": None if self.reference is None else list(self.reference),
             "convention": self.convention,
@@ -190,6 +186,7 @@ class Front:
             "losses": self.losses.tolist(),
             "truth": None if self.truth is None else self.truth.tolist(),
         }
+        return FORMAT.stamp(document)
 
     def _csv(self) -> str:
         text = io.StringIO()
@@ -204,9 +201,7 @@ class Front:
         """Read a front from the JSON that :meth:`save` wrote."""
         document = files.read_json(Path(path))
         try:
-            if document["format"] != FORMAT:
-                raise KeyError("format")
-            document = upgrade(document, STEPS, path)
+            document = FORMAT.upgrade(document, path)
             front = cls(
                 objectives=tuple(document["objectives"]),
                 rays=torch.tensor(document["rays"], dtype=torch.float64),

@@ -1,4 +1,4 @@
-"""A front as the value of a notebook's cell: a picture, its quality, and some of its points."""
+"""Display of a front in a notebook: a picture, its quality, and some of its points."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from hyperfront.front.front import Front
 
 ROWS = 25
-"""Points in the table."""
+"""The most points in the table."""
 DRAWN = 100
-"""Points in the picture."""
+"""The most points in the picture."""
 ENTRIES = 6
-"""Entries of a ray in the table."""
+"""The most entries of a ray in the table."""
 HEIGHT, WIDEST, SHARP = 330, 760, 1600
-"""Pixels of the picture: as high on the page, at most as wide there, and at most as wide in the file."""
+"""Pixels of the picture: its height and its largest width on the page, and its largest width in the file."""
 
 
 def html(front: Front) -> Markup:
-    """The front in at most 25 rows, and a picture of at most 100 points, however many there are."""
+    """Show at most 25 rows of the front, and a picture of at most 100 points."""
     count = f"{len(front):,} ray{'s' * (len(front) != 1)}"
     facts = markup.facts(_facts(front))
     if not len(front):
@@ -84,7 +84,7 @@ def _picture(front: Front) -> Markup:
 
 
 def _table(front: Front) -> Markup:
-    """Every so many-th point: rays, losses and scores."""
+    """Make a table of rays, losses and scores at evenly spaced points."""
     part, columns = _spread(front, ROWS), front.columns()
     more = ", …" * (len(front.objectives) > ENTRIES)
     rows = [
@@ -101,5 +101,5 @@ def _table(front: Front) -> Markup:
 
 
 def _spread(front: Front, most: int) -> torch.Tensor:
-    """At most ``most`` numbers of points, evenly spaced, the first and the last among them."""
+    """List at most ``most`` numbers of points, evenly spaced, with the first and the last."""
     return torch.linspace(0, len(front) - 1, min(most, len(front))).round().long()

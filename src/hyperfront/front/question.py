@@ -53,7 +53,7 @@ def read(
     for name in [goal, *(subject_to or {})]:
         if name not in meanings:
             raise SelectionError(
-                "nothing on the front has this name", got=repr(name), expected="one of " + ", ".join(meanings)
+                "the front has no loss or score of this name", got=repr(name), expected="one of " + ", ".join(meanings)
             )
     better = meanings[goal].maximize
     if better is not None and better != (maximize is not None):

@@ -94,7 +94,7 @@ def evidence(
             if bounds is None:
                 found[name] = _resampled_gap(measure, values, members, resamples)
             else:
-                found[name] = BoundedGap(_inside(name, values, bounds), members.numpy(), bounds, "binomial")
+                found[name] = BoundedGap(_inside(name, values, bounds), bounds, "binomial", members.numpy())
         elif measure.additive:
             found[name] = _resampled_sums(measure, map_tensors(lambda *t: torch.cat(t), *pieces), resamples)
         else:
@@ -118,8 +118,8 @@ def _outputs(model: ParetoModel, split: Split, ray: Tensor, batch_size: int) -> 
 
 
 def _of_rows(name: str, measure: Any, output: Any, batch: Any) -> Any:
-    """What the measure needs of each row of a batch, on the CPU: values ``[B]`` of a mean, values and members of a gap,
-    statistics ``[B, ...]`` of other sums, and everything of other measures."""
+    """Return the contributions of each row of a batch to a measure, on the CPU: values ``[B]`` for a mean, values and
+    members for a gap, statistics ``[B, ...]`` for other sums, and the gathered rows for other measures."""
     if isinstance(measure, Gap):
         return measure.quantity(output, batch).double().cpu(), measure.members(batch).cpu()
     if not measure.additive:
@@ -143,15 +143,15 @@ def _of_rows(name: str, measure: Any, output: Any, batch: Any) -> Any:
 
 
 def _row_by_row(measure: Any, output: Any, batch: Any) -> Any:
-    """The statistics of each row, ``[B, ...]``."""
+    """Compute the statistics of each row, ``[B, ...]``."""
     rows = batches.rows(batch)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of functions that are meant for more than one row
+        warnings.simplefilter("ignore")  # from functions that expect more than one row
         return _each(lambda pair: measure.statistics(*pair), batches.split((output, batch), rows), rows)
 
 
 def _each(function: Callable[[Any], Any], nest: Any, count: int) -> Any:
-    """``function`` of each entry of the nest's tensors ``[count, ...]``: at once where vmap can, else one by one."""
+    """Apply ``function`` to each entry of the nest's tensors ``[count, ...]``: by vmap if possible, else one by one."""
     crossing = Crossing(nest)
     try:
         found = torch.vmap(lambda parts: crossing.leave(function(crossing.batch(parts))))(crossing.parts)
@@ -161,7 +161,7 @@ def _each(function: Callable[[Any], Any], nest: Any, count: int) -> Any:
 
 
 def _inside(name: str, values: Tensor, bounds: tuple[float, float]) -> np.ndarray:
-    """The values, or an error if one is beyond the bounds."""
+    """Return the values, or raise an error if one is beyond the bounds."""
     low, high = bounds
     slack = 1e-6 * (high - low)
     beyond = values[~((values >= low - slack) & (values <= high + slack))]

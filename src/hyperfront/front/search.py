@@ -74,7 +74,7 @@ def search(measure: Measure, rays: Tensor, columns: Columns, question: Question,
 
 
 def first(rays: Tensor, columns: Columns, index: int) -> Points:
-    """The points with that of ``index`` first."""
+    """Return the points with the point of ``index`` first."""
     order = torch.tensor([index, *(other for other in range(len(rays)) if other != index)])
     return rays[order], {name: values[order] for name, values in columns.items()}
 

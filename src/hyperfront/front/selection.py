@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Spread:
-    """How the answer depends on the starting grid: the best value of the goal that each of several searches found.
+    """The dependence of the answer on the starting grid: the range of the goal over several searches.
 
     One search starts from the whole grid and one from each half of it, every other ray. A wide range, or searches
     without a point within the limits, mean that the grid is too coarse for the question.
@@ -34,7 +34,7 @@ class Spread:
     high: float
     """The smallest and largest best value of the searches that found a point within the limits."""
     found: int
-    """The number of searches that found one."""
+    """The number of searches that found a point within the limits."""
     searches: int = 3
 
     def __str__(self) -> str:
@@ -103,8 +103,8 @@ class Selection:
 def select(
     front: Front, question: Question, *, confidence: float | None, future_rows: int | None, rounds: int
 ) -> Selection:
-    """Answer a question: the best of three searches, from the whole grid and from each half of it; with a confidence,
-    the best ray whose limits are certified."""
+    """Answer a question by the best of three searches, from the whole grid and from each half of it; with a confidence,
+    by the best ray whose limits are certified."""
     if not len(front):
         raise SelectionError("nothing to select from", got="a front without rays")
     if future_rows is not None and confidence is None:
@@ -133,7 +133,7 @@ def select(
 
 
 def _certifier(front: Front, question: Question, confidence: float, future_rows: int | None) -> Certifier:
-    """What certifies the limits, or an error if nothing can."""
+    """Make the certifier of the limits, or raise an error if the front has no rows for it."""
     from hyperfront.front.certification import Certifier  # needs scipy
 
     if front.origin is None or front.evaluator is None:
@@ -146,7 +146,7 @@ def _certifier(front: Front, question: Question, confidence: float, future_rows:
 
 
 def searched(front: Front, question: Question, rounds: int) -> tuple[Points, Spread]:
-    """The points of all searches, the best first, and the range of the goal over the searches."""
+    """Collect the points of all searches, the best first, and the range of the goal over the searches."""
     found: list[Points] = []
     refusal: UnattainableError | None = None
     for part in (slice(None), slice(0, None, 2), slice(1 if len(front) > 1 else 0, None, 2)):

@@ -20,18 +20,18 @@ def _triton() -> bool:
 
 
 def on_gpu(*tensors: Tensor) -> bool:
-    """Whether the GPU's programs can work on these tensors."""
+    """Whether the GPU programs can be used for these tensors."""
     return all(tensor.is_cuda for tensor in tensors) and _triton() and fused()
 
 
 def fused() -> bool:
-    """Whether fused operations may be used. An exported graph is made of PyTorch's own."""
+    """Whether fused operations may be used. Exported graphs consist of PyTorch's own operations."""
     return not _UNFUSED.get() and not torch.compiler.is_exporting()
 
 
 @contextmanager
 def unfused() -> Iterator[None]:
-    """Inside, the plain twins run: they have second derivatives."""
+    """Run the plain twins within the ``with`` block: they have second derivatives."""
     token = _UNFUSED.set(True)
     try:
         yield

@@ -1,7 +1,7 @@
 """Record work as a CUDA graph, undisturbed by Python's garbage collector.
 
-A graph that nobody uses any more may be part of a reference cycle, which the collector frees whenever it runs. CUDA
-forbids to free a graph while another one is recorded, and drops the recording.
+An unused graph may be part of a reference cycle, which the collector frees whenever it runs. CUDA does not allow a
+graph to be freed while another one is recorded, and drops the recording.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch
 
 @contextmanager
 def captured(graph: torch.cuda.CUDAGraph, *, stream: torch.cuda.Stream, pool: Any = None) -> Iterator[None]:
-    """Inside, this thread's work on ``stream`` is recorded in ``graph`` instead of being done."""
+    """Record this thread's work on ``stream`` in ``graph`` within the ``with`` block, instead of doing it."""
     collects = gc.isenabled()
     gc.disable()
     try:

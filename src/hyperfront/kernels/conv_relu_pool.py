@@ -1,4 +1,4 @@
-"""Convolution, ReLU and 2 x 2 max pooling in one, by whatever is fastest for device and shape."""
+"""Convolution, ReLU and 2 x 2 max pooling in one operation, by the fastest code for device and shape."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from hyperfront.kernels import conv_relu_pool_cpu, conv_relu_pool_patches, fused
 
 
 def conv_relu_pool(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """``max_pool2d(relu(conv2d(x, weight, bias)), 2)`` of ``x [B, C, H, W]``, ``weight [O, C, k, l]``, ``bias [O]``.
+    """Compute ``max_pool2d(relu(conv2d(x, weight, bias)), 2)`` of ``x [B, C, H, W]``, ``weight [O, C, k, l]`` and
+    ``bias [O]``.
 
-    Differentiable, under ``torch.vmap`` too, and equal up to rounding to :func:`reference`, which runs where nothing
-    faster is known, and is what ``torch.export`` sees.
+    It is differentiable, also under ``torch.vmap``, and equal to :func:`reference` up to rounding. The reference itself
+    runs where no faster code exists, and in ``torch.export``.
 
     >>> import torch
     >>> x, weight, bias = torch.ones(1, 1, 6, 6), torch.ones(2, 1, 3, 3), torch.tensor([0.0, -20.0])
@@ -34,5 +35,5 @@ def conv_relu_pool(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 def reference(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """The definition."""
+    """Compute the operation by its definition."""
     return F.max_pool2d(F.relu(F.conv2d(x, weight, bias)), 2)

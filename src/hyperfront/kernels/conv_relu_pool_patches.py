@@ -1,12 +1,12 @@
 """On the CPU, for prediction: an image or two for each set of weights, as when every row of a batch has its own ray.
 
-The libraries' convolutions are made for many images and one kernel; for one image, starting them takes longer than
-the arithmetic, and several kernels at once they do in groups, slowly. As a product of matrices it is neither:
+Convolutions of libraries are made for many images and one kernel. For one image, starting them takes longer than the
+arithmetic, and several kernels at once run in groups, slowly. A product of matrices has neither problem:
 
     y = weight [O, C k l]  patches of x [C k l, h w]
 
-and under ``vmap`` one batched product for all rays. The patches are ``k l`` times as large as the image, so there must
-not be many images, nor large ones.
+and under ``vmap`` it is one batched product for all rays. The patches are ``k l`` times as large as the image, so this
+is for few and small images.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LARGEST = 2**18  # numbers in their patches: more leave the processor's cache
 
 
 def pays(x: Tensor, weight: Tensor, bias: Tensor) -> bool:
-    """Whether these tensors are better off here."""
+    """Whether this code is faster for these tensors."""
     known = x.dtype in (torch.float32, torch.float64) and x.dtype == weight.dtype == bias.dtype
     if torch.is_grad_enabled() or x.device.type != "cpu" or not known or x.ndim != 4 or weight.ndim != 4:
         return False
@@ -36,4 +36,4 @@ def conv_relu_pool(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     y = weight.reshape(1, count, -1).expand(batch, -1, -1).bmm(patches).view(batch, count, h, w)
     y = torch.maximum(y[..., 0 : h - 1 : 2, :], y[..., 1::2, :])  # ten times as fast as max_pool2d
     y = torch.maximum(y[..., 0 : w - 1 : 2], y[..., 1::2])
-    return (y + bias[:, None, None]).relu_()  # the largest of a window stays so
+    return (y + bias[:, None, None]).relu_()  # neither changes which output of a window is the largest

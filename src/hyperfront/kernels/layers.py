@@ -1,4 +1,4 @@
-"""Layers and losses made of the fused operations, for targets that are trained often."""
+"""Layers and losses with fused operations, for the targets of the zoo."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from hyperfront.kernels.conv_relu_pool import conv_relu_pool
 
 
 class ConvReluPool(nn.Module):
-    """A convolution without padding, a ReLU and 2 x 2 max pooling, in one operation; parameters as ``nn.Conv2d``'s."""
+    """A convolution without padding, a ReLU and 2 x 2 max pooling, in one operation, with ``nn.Conv2d``'s
+    parameters."""
 
     bias: nn.Parameter
 
@@ -25,7 +26,7 @@ class ConvReluPool(nn.Module):
 
 
 def linear(x: Tensor, layer: nn.Linear, *, relu: bool = False) -> Tensor:
-    """``layer(x)`` of ``x [B, K]``, with a ReLU behind it if asked for."""
+    """Compute ``layer(x)`` of ``x [B, K]``, followed by a ReLU if ``relu``."""
     if on_gpu(x, layer.weight) and layer.bias is not None:
         from hyperfront.kernels.gpu.linear import linear_on_gpu, pays  # needs CUDA
 
@@ -43,7 +44,8 @@ def normalized(
     shortcut: Tensor | None = None,
     keep: Tensor | None = None,
 ) -> Tensor:
-    """``norm(x [N, C, H, W])``, times ``keep [N, C]``, plus ``shortcut``, and of that a PReLU with ``slope [C]``."""
+    """Compute ``norm(x [N, C, H, W])``, times ``keep [N, C]``, plus ``shortcut``, followed by a PReLU with ``slope
+    [C]``."""
     by_batch = norm.training and not norm.track_running_stats
     if by_batch and torch.is_grad_enabled() and on_gpu(x) and x.dtype == torch.float32:
         from hyperfront.kernels.gpu.normalized import normalized_on_gpu  # needs Triton
@@ -56,7 +58,7 @@ def normalized(
 
 
 def channels_last(x: Tensor) -> Tensor:
-    """``x [N, C, H, W]`` with the channels of a pixel side by side in memory, as convolutions of a GPU like it.
+    """Store ``x [N, C, H, W]`` with the channels of a pixel side by side, which makes convolutions on a GPU faster.
 
     ``x.contiguous(memory_format=torch.channels_last)`` does not exist under vmap.
     """
@@ -64,7 +66,7 @@ def channels_last(x: Tensor) -> Tensor:
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
-    """The mean cross entropy of ``logits [B, N]`` and integer ``labels [B]``."""
+    """Compute the mean cross entropy of ``logits [B, N]`` and integer ``labels [B]``."""
     if on_gpu(logits) and logits.dtype == torch.float32:
         from hyperfront.kernels.gpu.cross_entropy import cross_entropy_on_gpu  # needs Triton
 

@@ -25,7 +25,7 @@ from hyperfront.training.refusals import check_solver
 from hyperfront.training.validation import calibrate, validate
 
 PRECISIONS = ("32-true", "bf16-mixed")
-"""The precisions of a Lightning trainer in which gradients are right without more ado."""
+"""The precisions of a Lightning trainer in which gradients need no further scaling."""
 
 
 class ParetoModule(LightningModule):
@@ -74,7 +74,7 @@ class ParetoModule(LightningModule):
         model.record = record_of(problem, self.solver, seed)
 
     def setup(self, stage: str) -> None:
-        """Refuse what would train wrongly, or fail later."""
+        """Raise an error for settings of the trainer that would train wrongly, or fail later."""
         self.problem.train.source.steps(self.batch_size)
         if self.trainer.world_size > 1:
             raise HyperfrontError(
@@ -115,7 +115,7 @@ class ParetoModule(LightningModule):
         return _Batches(source.steps(self.batch_size), batches)
 
     def val_dataloader(self) -> Iterable[Any]:
-        """One item for each validation, which stands for the whole split."""
+        """Return one item for each validation, which measures the whole split."""
         return _Batches(1, lambda: iter([_WHOLE])) if "val" in self.problem.sources else []
 
     # ---- the front -------------------------------------------------------------------------------------------

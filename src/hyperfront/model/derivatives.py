@@ -1,4 +1,4 @@
-"""Functions that take derivatives themselves, such as a physics-informed network, where gradients are switched off."""
+"""Repeat calls with gradients: some modules take derivatives themselves, as physics-informed networks do."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import torch
 from hyperfront.storage.nests import map_tensors
 
 WORDS = ("does not require grad", "appears to not have been used in the graph")
-"""PyTorch's, for a derivative of something that was computed without a graph."""
+"""Parts of PyTorch's messages about a derivative of something that was computed without a graph."""
 
 
 def with_gradients(error: RuntimeError, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """``function(*args, **kwargs)`` again, with gradients switched on, if that is what the ``error`` is about; the
-    result is detached. Called only where a call failed, since a graph takes memory."""
+    """Call ``function(*args, **kwargs)`` again with gradients switched on, if it raised the ``error`` for lack of them,
+    and detach the result. Only failed calls are repeated like this, since a graph takes memory."""
     if torch.is_grad_enabled() or not any(words in str(error) for words in WORDS):
         raise error
     with torch.inference_mode(False), torch.enable_grad():
@@ -24,7 +24,7 @@ def with_gradients(error: RuntimeError, function: Callable[..., Any], *args: Any
 
 
 def retried(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function``, which tries :func:`with_gradients` where it fails."""
+    """Wrap ``function`` so that a failed call is repeated by :func:`with_gradients`."""
 
     def tried(*args: Any) -> Any:
         try:
@@ -36,5 +36,5 @@ def retried(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _usable(nest: Any) -> Any:
-    """Tensors of inference mode take no part in graphs, and their copies do."""
+    """Copy tensors of inference mode: graphs accept the copies, but not the tensors."""
     return map_tensors(lambda tensor: tensor.clone() if tensor.is_inference() else tensor, nest)

@@ -1,4 +1,4 @@
-"""A model where one is expected: errors that say what was handed over instead."""
+"""Checks that an argument is a model; their errors name the argument's type."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from hyperfront.model.sharded import refuse_sharded
 
 
 def expect_model(thing: Any, use: str) -> ParetoModel:
-    """``thing``, if it is a model that has all its parameters; else an error for ``use``, the function's name."""
+    """Return ``thing`` if it is a model with all its parameters; otherwise raise an error that names the function
+    ``use``."""
     if not isinstance(thing, ParetoModel):
         raise TargetError(
             f"{use} works on a model that hyperfront made",
@@ -34,5 +35,5 @@ def _fix(thing: Any) -> str | None:
 
 
 def kind_of(thing: Any) -> str:
-    """A thing in words: whether it is a class, or of which class it is."""
+    """Describe an object in words: as a class, or by its class."""
     return f"the class {thing.__name__}" if isinstance(thing, type) else f"a {type(thing).__name__}"

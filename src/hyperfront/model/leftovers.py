@@ -1,7 +1,7 @@
-"""What calls leave behind on a module: tensors in plain attributes, such as an auxiliary loss or an attention map.
+"""Leftovers: tensors that a call stores in plain attributes of a module, such as an auxiliary loss or attention map.
 
-They are in no table of parameters or buffers. PyTorch refuses to copy those that autograd tracks, and those that were
-made under vmap are dead once it ends.
+They are neither parameters nor buffers. PyTorch refuses to copy leftovers that autograd tracks, and leftovers from
+inside vmap become unusable when it ends.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from hyperfront.storage.nests import things
 
 
 def duplicate(thing: Any, memo: dict[int, Any] | None = None) -> Any:
-    """A deep copy, with what calls left behind detached, or None where vmap left it: that is of no single ray."""
+    """Copy deeply, with leftovers detached. A leftover of vmap becomes None, since it belongs to no single ray."""
     with _CopiesLeftovers():
         return copy.deepcopy(thing, {} if memo is None else memo)
 
 
 def settle(module: nn.Module) -> None:
-    """Replace what calls left behind on a module by such copies, so that it can be copied and pickled."""
-    memo: dict[int, Any] = {}  # one for all, so that lists which layers share stay shared
+    """Replace leftovers on a module by such copies, so that the module can be copied and pickled."""
+    memo: dict[int, Any] = {}  # one memo for all layers, so that shared lists stay shared
     for layer in module.modules():
         for name, value in vars(layer).items():
             found = things(value)
@@ -43,7 +43,7 @@ def _is_dead(tensor: Tensor) -> bool:
 
 
 class _CopiesLeftovers(TorchFunctionMode):
-    """Inside, ``copy.deepcopy`` takes every tensor, wherever it hangs."""
+    """Makes ``copy.deepcopy`` copy leftovers within the ``with`` block."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is not Tensor.__deepcopy__ or not _is_leftover(args[0]):

@@ -1,4 +1,4 @@
-"""A model as the value of a notebook's cell: what is generated, trained and frozen."""
+"""Display of a model in a notebook: its generated, trained and frozen tensors."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from hyperfront.model.pareto_model import ParetoModel
 
 TENSORS = 40
-"""Tensors that are listed."""
+"""The number of tensors in the list."""
 
 
 def html(model: ParetoModel) -> Markup:
-    """The summary, and below it the first tensors of the module."""
+    """Show the summary, and below it the first tensors of the module."""
     rows = [[what, f"{count:,}", text] for what, count, text in counts(model)]
     made, tensors = set(model.target.assembly.names), model.target.tensors
     head = [[shorten(spec.name), _values(spec, made), str(list(spec.shape)), spec.dtype] for spec in tensors[:TENSORS]]
@@ -30,7 +30,7 @@ def html(model: ParetoModel) -> Markup:
 
 
 def _values(spec: TensorSpec, made: set[str]) -> str:
-    """Where the values of a tensor come from, in words."""
+    """Name the source of a tensor's values."""
     if spec.name in made:
         return "generated" if spec.role == "generated" else f"generated on a {spec.role} base"
     return spec.role

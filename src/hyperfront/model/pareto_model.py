@@ -23,14 +23,14 @@ from hyperfront.storage.batches import Batch, rows, split, to_device
 from hyperfront.storage.nests import map_tensors
 
 SMALLEST = 1e-4
-"""Entries of rays below this are aligned as if they were as large."""
+"""Alignment raises smaller entries of rays to this value."""
 
 
 class ParetoModel(nn.Module):
-    """A family of networks, one for every ray. Made by :func:`wrap`, trained by :func:`hyperfront.fit`.
+    """A family of networks, one for every ray. :func:`wrap` makes it, :func:`hyperfront.fit` trains it.
 
-    ``record`` says how it was trained (convention of the rays, units of the losses, problem, solver); it is kept in
-    checkpoints, since rays mean nothing without it.
+    ``record`` describes its training (convention of the rays, units of the losses, problem, solver). Checkpoints store
+    the record, since rays have no meaning without it.
     """
 
     def __init__(self, target: Target, hypernet: Hypernet, objectives: Sequence[str]):
@@ -40,7 +40,7 @@ class ParetoModel(nn.Module):
         self.objectives = tuple(objectives)
         self.record: dict[str, Any] = {}
         self.register_buffer("alignment", torch.zeros(0, self.m))
-        """What :func:`hyperfront.align` found: logarithms ``[K, m]`` at grid rays, empty before."""
+        """The result of :func:`hyperfront.align`: logarithms ``[K, m]`` at grid rays; empty before."""
 
     @property
     def m(self) -> int:
@@ -51,30 +51,30 @@ class ParetoModel(nn.Module):
         return next(self.hypernet.parameters()).device
 
     def check(self, rays: Tensor | Sequence) -> Tensor:
-        """Checked rays ``[R, m]``, on the model's device and in its precision."""
+        """Check rays, and return them as ``[R, m]`` on the model's device, in its precision."""
         first = next(self.hypernet.parameters())
         return validate(rays, self.m, self.objectives).to(first)
 
     def prepare(self, rays: Tensor | Sequence) -> Tensor:
-        """Checked and aligned rays ``[R, m]``: what the hypernetwork is asked for where a user asks for ``rays``."""
+        """Check and align the user's ``rays``: the result ``[R, m]`` is the input of the hypernetwork."""
         return self.align(self.check(rays))
 
     def align(self, rays: Tensor) -> Tensor:
-        """``r_j exp(c_j(r))``, rescaled, with ``c`` between its values at grid rays (:func:`hyperfront.align`)."""
+        """Return ``r_j exp(c_j(r))``, rescaled; ``c`` is interpolated between grid rays (:func:`hyperfront.align`)."""
         if not len(self.alignment):
             return rays
         c = interpolation(rays, self.target.grid(self.m)).to(rays) @ self.alignment.to(rays)
         return (rays.clamp_min(SMALLEST).log() + c).softmax(-1)
 
     def weights(self, rays: Tensor | Sequence) -> Tensor:
-        """The generated weights ``theta [R, n]`` at the rays ``[R, m]``, differentiable in the hypernetwork."""
+        """Generate the weights ``theta [R, n]`` at the rays ``[R, m]``, differentiable in the hypernetwork."""
         return self.hypernet(self.prepare(rays))
 
     def forward(self, x: Batch, rays: Tensor | Sequence, *, paired: bool = False) -> Any:
-        """Outputs ``[R, B, ...]`` of the networks at ``rays [R, m]`` on the batch ``x [B, ...]``.
+        """Compute outputs ``[R, B, ...]`` of the networks at ``rays [R, m]`` on the batch ``x [B, ...]``.
 
-        ``x`` is what the module takes: one tensor, a tuple of positional or a dict of keyword arguments. With
-        ``paired``, ``rays [B, m]`` has one ray for each row and the outputs are ``[B, ...]``.
+        ``x`` is the module's input: one tensor, a tuple of positional or a dict of keyword arguments. With ``paired``,
+        ``rays [B, m]`` has one ray for each row, and the outputs are ``[B, ...]``.
         """
         rays, x = self.prepare(rays), to_device(x, self.device)
         theta = self.hypernet(rays)
@@ -88,7 +88,7 @@ class ParetoModel(nn.Module):
         return map_tensors(lambda tensor: tensor.squeeze(1), outputs)
 
     def at(self, ray: Tensor | Sequence) -> nn.Module:
-        """The network at one ray, as a plain module in evaluation mode that knows nothing of hyperfront."""
+        """Return the network at one ray as a plain module in evaluation mode, which needs no hyperfront."""
         rays = self.prepare(ray)
         if len(rays) != 1:
             raise HyperfrontError("a plain module is for one ray", got=f"{len(rays)} rays", expected="1")
@@ -106,17 +106,17 @@ class ParetoModel(nn.Module):
             if not any(isinstance(x, list) for x in batches):
                 raise
             raise HyperfrontError(
-                "calibrate takes what the module takes",
-                got="batches that are lists, as a DataLoader makes them of inputs and targets",
+                "calibrate takes batches of the module's inputs",
+                got="batches that are lists, such as a DataLoader's lists of inputs and targets",
                 fix="model.calibrate(x for x, *_ in loader)",
             ) from error
 
     def summary(self) -> str:
-        """What is generated, what is trained directly, and how large it all is."""
+        """Count the generated, directly trained and frozen weights, and the hypernetwork's parameters."""
         return "\n".join([title(self), *(f"  {what:<13}{count:>12,} {text}" for what, count, text in counts(self))])
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the summary, and the tensors."""
+        """Show summary and tensors in a notebook."""
         from hyperfront.model import notebook
 
         return notebook.html(self)
@@ -130,7 +130,7 @@ class ParetoModel(nn.Module):
             del destination[prefix + "alignment"]
 
     def _load_from_state_dict(self, state_dict: Any, prefix: Any, *args: Any, **kwargs: Any) -> None:
-        """An alignment may be empty, here or there."""
+        """Resize the alignment to the stored one; both may be empty."""
         stored = state_dict.setdefault(prefix + "alignment", self.alignment.new_zeros(0, self.m))
         grid = math.comb(self.target.grid(self.m) + self.m - 1, self.m - 1)
         if tuple(stored.shape) in ((0, self.m), (grid, self.m)):  # others do not fit, and are refused
@@ -138,7 +138,7 @@ class ParetoModel(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 
     def document(self) -> dict[str, Any]:
-        """Everything but the numbers, as JSON: enough to rebuild the model around a module of the same shapes."""
+        """Describe the model as JSON, without its numbers: enough to rebuild it around a module of the same shapes."""
         return {
             "objectives": list(self.objectives),
             "hypernet": {"kind": self.hypernet.kind, "options": self.hypernet.options()},

@@ -1,4 +1,4 @@
-"""Modules that cannot be driven by a hypernetwork, refused when they are wrapped."""
+"""Refusals: modules that a hypernetwork cannot drive raise an error when they are wrapped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EMPTY = CellType()  # a variable of a closure that has no value yet
 
 
 def refuse(module: nn.Module, generated: Collection[str]) -> None:
-    """Raise an error for parts of ``module`` that would be silently wrong with these generated tensors."""
+    """Raise an error for parts of ``module`` that would compute wrong results with these generated tensors."""
     _refuse_unregistered(module)
     _refuse_functions(module)
     _refuse_spectral_norm(module, set(generated))
@@ -27,16 +27,16 @@ def refuse(module: nn.Module, generated: Collection[str]) -> None:
 
 
 def _refuse_unregistered(module: nn.Module) -> None:
-    """Parameters in plain lists work if the module knows them, and if another tensor can take their place there."""
+    """Raise an error for parameters in plain lists that the module does not know, or that cannot be replaced there."""
     known = {id(parameter) for parameter in module.parameters()}
     for prefix, layer in module.named_modules():
         for container, key, tensor in references(layer):
             if id(tensor) in known and not isinstance(container, tuple):
                 continue
             if isinstance(tensor, nn.Parameter):
-                fault = "which no other tensor can enter" if id(tensor) in known else "which is not registered"
+                fault = "where it cannot be replaced" if id(tensor) in known else "where it is not registered"
                 raise TargetError(
-                    "a parameter lies where it cannot be replaced by a generated one",
+                    "a parameter cannot be replaced by a generated one",
                     got=f"a parameter of shape {list(tensor.shape)} at {key!r} of a {type(container).__name__} in "
                     f"{prefix or type(layer).__name__}, {fault}",
                     expected="parameters in attributes, nn.ParameterList or nn.ParameterDict; layers in nn.ModuleList",
@@ -52,7 +52,7 @@ def _refuse_unregistered(module: nn.Module) -> None:
 
 
 def _modules(value: object, known: set[int]) -> str | None:
-    """The type of a layer with unknown parameters in a list, tuple or dict."""
+    """Return the type of a layer with unknown parameters in a list, tuple or dict, if there is one."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
     for layer in inner:
         if isinstance(layer, nn.Module) and any(id(parameter) not in known for parameter in layer.parameters()):
@@ -61,8 +61,8 @@ def _modules(value: object, known: set[int]) -> str | None:
 
 
 def _refuse_functions(module: nn.Module) -> None:
-    """A function that the constructor makes holds tensors where no others can take their place; a copy of the module
-    holds the same function, with the same tensors."""
+    """Raise an error for functions that hold tensors: the tensors cannot be replaced there, and a copy of the module
+    has the same function with the same tensors."""
     for prefix, layer in module.named_modules():
         for name, value in vars(layer).items():
             if not name.endswith("_hooks") and (held := _held(value)):
@@ -75,7 +75,7 @@ def _refuse_functions(module: nn.Module) -> None:
 
 
 def _held(value: object) -> str | None:
-    """The type of a layer with parameters, or of a parameter, in a function's closure, defaults or arguments.
+    """Return the type of a parameter, or of a layer with parameters, in a function's closure, defaults or arguments.
 
     Layers in a ``partial`` are copied with the module, and work.
     """
@@ -95,7 +95,8 @@ def _held(value: object) -> str | None:
 
 
 def _refuse_spectral_norm(module: nn.Module, generated: set[str]) -> None:
-    """Its power iteration follows one matrix from call to call; every ray has a matrix of its own."""
+    """Raise an error for generated weights with spectral_norm: its power iteration follows one matrix from call to
+    call, but every ray has its own matrix."""
     found = []
     for prefix, layer in module.named_modules():
         start = f"{prefix}." if prefix else ""
@@ -116,7 +117,7 @@ def _refuse_spectral_norm(module: nn.Module, generated: set[str]) -> None:
 
 
 def _refuse_renormalized(module: nn.Module, generated: set[str]) -> None:
-    """An embedding with ``max_norm`` writes into its weights in the forward pass."""
+    """Raise an error for generated embeddings with ``max_norm``, which write into their weights in the forward pass."""
     for prefix, layer in module.named_modules():
         name = f"{prefix}.weight".removeprefix(".")
         if isinstance(layer, nn.Embedding | nn.EmbeddingBag) and layer.max_norm is not None and name in generated:

@@ -21,14 +21,14 @@ from hyperfront.storage import checkpoint
 def restore(
     tensors: dict[str, Tensor], document: dict[str, Any], module: nn.Module, hypernet: nn.Module | None = None
 ) -> ParetoModel:
-    """The model that :meth:`ParetoModel.document` describes, around ``module``, with the stored numbers."""
+    """Rebuild the model that :meth:`ParetoModel.document` describes, around ``module``, with the stored numbers."""
     table = document["target"]["tensors"]
     stored = {entry["name"]: tuple(entry["shape"]) for entry in table}
     found = {name: tuple(t.shape) for name, t in [*module.named_parameters(), *module.named_buffers()]}
     for name in [*stored, *found]:
         if stored.get(name) != found.get(name):
             raise CheckpointError(
-                "the target is not the one that the checkpoint was made with",
+                "the target differs from the target of the checkpoint",
                 got=f"{name}: {found.get(name, 'no such tensor')}",
                 expected=f"{name}: {stored.get(name, 'no such tensor')}",
                 fix="pass a module with the same tensors as target=",
@@ -65,8 +65,8 @@ def restore(
 
 
 def _stored(document: dict[str, Any], m: int, target: Target, tensors: dict[str, Tensor]) -> Hypernet:
-    """The hypernetwork that a checkpoint describes, still without numbers. Nothing is allocated until its sizes have
-    been compared with those of the stored tensors, so that a file cannot ask for more than it holds."""
+    """Make the hypernetwork that a checkpoint describes, still without numbers. Its sizes are compared with the stored
+    tensors before anything is allocated, so that a small file cannot ask for much memory."""
     with torch.device("meta"):
         described = KINDS[document["kind"]](m, target.n, sizes=target.sizes, **document["options"])
     asked = {name: tuple(tensor.shape) for name, tensor in described.state_dict().items()}
@@ -74,7 +74,7 @@ def _stored(document: dict[str, Any], m: int, target: Target, tensors: dict[str,
     for name, shape in asked.items():
         if held.get(name) != shape:
             raise CheckpointError(
-                "the checkpoint does not fit the model: its hypernetwork is not the one that it describes",
+                "the checkpoint does not fit the model: its tensors differ from the hypernetwork that it describes",
                 got=f"{name}: {held.get(name, 'no such tensor')}",
                 expected=f"{name}: {shape}",
                 fix="build the target and hypernetwork with the same arguments as in training",

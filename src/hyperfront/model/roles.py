@@ -1,4 +1,4 @@
-"""Where the values of every tensor of a module come from: generated, trained directly, frozen, or a buffer."""
+"""Roles: every tensor of a module is generated, trained directly, frozen, or a buffer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Rest = Literal["train", "freeze"]
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """One tensor of the module: what it is called, how large it is, and where its values come from."""
+    """One tensor of the module: its name, shape, type and role."""
 
     name: str
     shape: tuple[int, ...]
@@ -32,14 +32,14 @@ class TensorSpec:
         return math.prod(self.shape)
 
     def converted(self, fn: Callable[[Tensor], Tensor]) -> TensorSpec:
-        """As it is after ``fn`` was applied to all tensors."""
+        """Return the entry after ``fn`` was applied to all tensors."""
         dtype = fn(torch.empty(0, dtype=getattr(torch, self.dtype))).dtype
         return replace(self, dtype=str(dtype).removeprefix("torch."))
 
 
 def matching(module: nn.Module, generate: Generate) -> list[str]:
-    """The floating-point and complex parameters that a pattern, several of them, or a predicate of name and parameter
-    chooses."""
+    """List the floating-point and complex parameters that a pattern, several patterns, or a predicate of name and
+    parameter chooses."""
     parameters = dict(module.named_parameters())
     if not parameters:
         raise TargetError(
@@ -61,7 +61,8 @@ def matching(module: nn.Module, generate: Generate) -> list[str]:
 
 
 def table(module: nn.Module, made: Collection[str], base: Rest | None, rest: Rest) -> tuple[TensorSpec, ...]:
-    """The role of every tensor, where an assembly makes those in ``made`` out of their ``base`` (None: of theta alone).
+    """List all tensors with their roles. An assembly makes the tensors in ``made`` from their ``base``, or from theta
+    alone if it is None.
 
     Parameters that do not require gradients stay frozen.
     """

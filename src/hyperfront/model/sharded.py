@@ -1,4 +1,4 @@
-"""Parameters that lie in pieces on several processes, as ``fully_shard`` leaves them."""
+"""Sharded parameters: ``fully_shard`` spreads them over several processes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hyperfront.errors import TargetError
 
 
 def refuse_sharded(module: nn.Module, use: str) -> None:
-    """An error for ``use``, the name of a function, if it would see a part of a parameter only."""
+    """Raise an error that names the function ``use``, if parameters are spread over processes."""
     for name, parameter in module.named_parameters():
         if hasattr(parameter, "placements"):  # a DTensor; importing its type takes a second
             raise TargetError(

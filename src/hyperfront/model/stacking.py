@@ -1,4 +1,4 @@
-"""Several rays at once: the same module with other weights, one after the other, side by side, or stacked by vmap."""
+"""Stacking: run a module with the weights of several rays, one after the other, side by side, or stacked by vmap."""
 
 from __future__ import annotations
 
@@ -23,23 +23,24 @@ _IMAGES = (nn.modules.conv._ConvNd, nn.modules.pooling._MaxPoolNd, nn.modules.po
 _LOOP_ON_CPU = (*_IMAGES, ConvReluPool)
 _LOOP_ALWAYS = (nn.RNNBase, nn.RNNCellBase, nn.MultiheadAttention, nn.EmbeddingBag)
 _LARGE = 2**17
-"""Weights of a network from which on vmap makes convolutions slower on a GPU; side by side they are faster there."""
+"""For larger networks vmap makes convolutions slower on a GPU, where running them side by side is faster."""
 
 FAILURES = (RuntimeError, ValueError, NotImplementedError)
-"""What PyTorch raises where several rays cannot go together."""
+"""The errors of PyTorch for rays that cannot be run together."""
 
 
 class Stacking:
-    """How the rays of ``module`` are run: ``mode`` is ``"loop"``, ``"vmap"``, or ``"auto"``, which knows the faster."""
+    """The way to run several rays of ``module``: ``mode`` is ``"loop"``, ``"vmap"``, or ``"auto"`` for the faster."""
 
     def __init__(self, module: nn.Module, mode: str):
         self.module, self.mode = module, mode
         self._works: dict[str, bool] = {}
-        """Whether several rays can go together through forward and backward pass, as far as that is known."""
+        """Whether several rays can be run together, for each of forward and backward pass that was tried."""
 
     @contextmanager
     def attempt(self, device: torch.device, direction: Literal["forward", "backward"]) -> Iterator[None]:
-        """Try rays together inside. In mode ``"auto"`` a failure is swallowed and remembered: the loop takes over."""
+        """Try to run rays together within the ``with`` block. In mode ``"auto"`` a failure raises no error, but is
+        remembered: the caller then runs the rays in a loop."""
         if self.mode == "vmap":
             with _named():
                 yield
@@ -52,14 +53,14 @@ class Stacking:
         except FAILURES:
             self._works[direction] = False
             if before:
-                _set_random_state(device, before)  # forget what the attempt drew for dropout
+                _set_random_state(device, before)  # as if the attempt had drawn nothing for dropout
 
     def knows(self, direction: str) -> bool:
-        """Whether it is known if rays can go together through this pass."""
+        """Whether rays were tried together in this pass."""
         return direction in self._works
 
     def wants_vmap(self, theta: Tensor, running: bool) -> bool:
-        """Whether the rays of ``theta [R, n]`` go through vmap; ``running``: calls update averages of BatchNorm."""
+        """Whether to run the rays of ``theta [R, n]`` by vmap; ``running``: calls update averages of BatchNorm."""
         if self.mode != "auto":
             return self.mode == "vmap"
         slow = _LOOP_ALWAYS + (_LOOP_ON_CPU if theta.device.type == "cpu" else ())
@@ -69,28 +70,28 @@ class Stacking:
         return works and not (len(theta) == 1 or running or large or self._has(slow))
 
     def wants_streams(self, theta: Tensor, running: bool) -> bool:
-        """Whether the networks of a loop run side by side, each on a stream of its own."""
+        """Whether to run the networks of a loop side by side, each on its own stream."""
         if len(theta) == 1 or not theta.is_cuda or not torch.is_grad_enabled() or running or self._alone:
             return False
         return self.mode == "auto" and self._forgets()
 
     @property
     def _alone(self) -> bool:
-        """Whether the backward passes of the rays have to be taken one ray after the other."""
+        """Whether the backward passes must run one ray after the other."""
         return not self._works.get("backward", True)
 
     @property
     def possible(self) -> bool:
-        """Whether several rays can be run at once, under vmap, be it faster or not."""
+        """Whether vmap can run several rays at once, even if that is slower."""
         return self.mode != "loop" and self._works.get("forward", True) and not self._has(_LOOP_ALWAYS)
 
     def vectorizes(self, device: torch.device) -> bool:
-        """Whether the backward passes of several objectives are better taken at once, under vmap."""
+        """Whether vmap should run the backward passes of several objectives at once."""
         possible = device.type == "cuda" and self.mode != "loop" and not self._alone
         return possible and not self._has(_LOOP_ALWAYS + _IMAGES)
 
     def _forgets(self) -> bool:
-        """Whether a call can leave nothing behind for the next one: no buffers but those of BatchNorm."""
+        """Whether calls are independent: the module has no buffers except those of BatchNorm."""
         return all(isinstance(layer, _BatchNorm) or not layer._buffers for layer in self.module.modules())
 
     def _has(self, kinds: tuple[type[nn.Module], ...]) -> bool:
@@ -99,7 +100,7 @@ class Stacking:
 
 @contextmanager
 def _named() -> Iterator[None]:
-    """Inside, what fails with the rays together says that they need not go together."""
+    """Explain in an error that the rays need not be run together."""
     try:
         yield
     except (HyperfrontError, torch.OutOfMemoryError):
@@ -114,12 +115,12 @@ def _named() -> Iterator[None]:
 
 
 LANES = 8
-"""Streams for networks side by side; each keeps memory of its own."""
+"""The number of streams for networks side by side; each stream holds memory."""
 
 
 def side_by_side(function: Callable[..., Any], arguments: Iterable[tuple]) -> list[Any]:
-    """``function(*each)`` for each of ``arguments``, each on a stream of its own, so that the small kernels of one fill
-    the gaps of the others. Autograd takes the gradients on the same streams."""
+    """Compute ``function(*each)`` for each of ``arguments`` on its own stream, so that small kernels of one network
+    fill the gaps of the others. Autograd computes the gradients on the same streams."""
     here, found = torch.cuda.current_stream(), []
     lanes = _lanes(here.device)
     for lane, each in zip(itertools.cycle(lanes), arguments):
@@ -129,7 +130,7 @@ def side_by_side(function: Callable[..., Any], arguments: Iterable[tuple]) -> li
     for lane in lanes[: len(found)]:
         here.wait_stream(lane)
     for result in tensors(found):
-        result.record_stream(here)  # its memory is the lane's, which must not use it again before this stream did
+        result.record_stream(here)  # the lane owns its memory, and must not reuse it before this stream has read it
     return found
 
 
@@ -149,32 +150,32 @@ def _set_random_state(device: torch.device, state: list[Tensor]) -> None:
 
 
 class Crossing:
-    """Takes a batch into vmap and what a function returns out of it, as tensors alone: vmap knows few containers."""
+    """Passes a batch into vmap, and the result of a function out of it, as plain tensors: vmap knows few containers."""
 
     def __init__(self, batch: Any):
         self.inside, self.parts = batch, tensors(batch)
         self.returned: Any = None
 
     def batch(self, parts: list[Tensor]) -> Any:
-        """The batch with these tensors, those that vmap hands to a function."""
+        """Rebuild the batch from the tensors that vmap passes to a function."""
         each = iter(parts)
         return map_tensors(lambda _: next(each), self.inside)
 
     def leave(self, found: Any) -> tuple[Tensor, ...]:
-        """The tensors of what the function returned."""
+        """Return the tensors of the function's result, and remember the rest of it."""
         if not all(isinstance(thing, (Tensor, *PLAIN)) for thing in things(found)):
             stack([found])  # an error that names it
         self.returned = found
         return tuple(tensors(found))
 
     def nest(self, stacked: tuple[Tensor, ...]) -> Any:
-        """What the function returned, with the tensors of all rays."""
+        """Rebuild the function's result from the tensors of all rays."""
         each = iter(stacked)
         return map_tensors(lambda _: next(each), self.returned)
 
 
 def stack(results: list[Any]) -> Any:
-    """What the rays returned, with a new first dimension; things that are not tensors must be the same for all."""
+    """Stack the results of the rays along a new first dimension; values that are not tensors must be equal."""
     try:
         return map_leaves(_stack_leaves, *results)
     except _NotStacked as error:
@@ -183,14 +184,14 @@ def stack(results: list[Any]) -> Any:
         raise TargetError(
             "the outputs of several rays cannot be stacked",
             got=f"{place}: {kind}" if place else kind,
-            expected="tensors, or containers of them, and other things that are the same at all rays",
+            expected="tensors, containers of tensors, and other values only if they are equal at all rays",
             fix="leave it out of the output (for a cache of transformers: config.use_cache = False), or make its type "
             f"known: {how_to_register(kind)}",
         ) from None
 
 
 class _NotStacked(Exception):
-    """A thing that differs between rays, and is no tensor."""
+    """A value differs between rays, and is no tensor."""
 
     def __init__(self, leaf: Any):
         super().__init__()

@@ -1,10 +1,10 @@
-"""Substitution: generated tensors in the place of a module's own.
+"""Substitution: a module runs with generated tensors instead of its own.
 
 A module reads its tensors from its layers, or from lists and attributes that refer to them. :class:`Places` knows all
-these places and fills them for the time of a call, as ``torch.func.functional_call`` does in more time. Between calls
-they hold :class:`Absent` tensors. So a module that runs outside of a call raises an error, where it would otherwise
-compute with other weights: activation checkpointing runs modules again during the backward pass. :meth:`Network.kept`
-makes such modules work: it keeps the tensors of one ray in place until the backward passes are done.
+these places and fills them during a call, faster than ``torch.func.functional_call``. Between calls they hold
+:class:`Absent` tensors, so a module that runs outside of a call raises an error instead of computing with other
+weights. Activation checkpointing runs modules again during the backward pass; :meth:`Network.kept` makes it work by
+keeping the tensors of one ray in place until the backward passes are done.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _METADATA = {"__get__", "__len__", "size", "dim", "numel", "is_floating_point", 
 
 
 class Absent(Tensor):
-    """A tensor with shape and type but without values; whatever computes with it is an error."""
+    """A tensor with shape and type but without values; computing with it raises an error."""
 
     @classmethod
     def like(cls, tensor: Tensor) -> Absent:
@@ -57,18 +57,18 @@ class Absent(Tensor):
 
 
 class _Opaque(list[Any]):
-    """A list of a type of its own, since ``torch.export`` puts copies of plain lists and dicts into the modules it has
-    traced, and tensors put into the copy of a layer's dictionary would never reach the layer."""
+    """A list that ``torch.export`` does not know. It puts copies of plain lists and dicts into the modules that it has
+    traced, and a tensor written into the copy of a layer's dictionary would never reach the layer."""
 
 
 class Places:
-    """Every place of a module that holds a parameter or buffer, and what it holds now."""
+    """All places of a module that hold a parameter or buffer, and their present contents."""
 
     def __init__(self, module: nn.Module):
         first: dict[Tensor, str] = {}
         self.entries, self.own, self.caches = _Opaque(), _Opaque(), _Opaque()
-        """Container, key, the name under which its tensor comes first (tied ones share it), and the kind of place; the
-        module's own tensors there; buffers that are None."""
+        """``entries``: container, key, the first name of its tensor (which tied tensors share), and the kind of place.
+        ``own``: the module's own tensors in these places. ``caches``: buffers that are None."""
         for prefix, layer in module.named_modules():
             for store in (layer._parameters, layer._buffers):
                 for key, tensor in store.items():
@@ -88,10 +88,10 @@ class Places:
         self.compiled = any(isinstance(layer, torch.jit.ScriptModule) for layer in module.modules())
         self.absent = _Opaque(map(Absent.like, self.own))
         self.values: dict[str, Tensor] | None = None
-        """What fills the places now; None between calls."""
+        """The tensors in the places now; None between calls."""
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """How it is copied and pickled: as other objects, but places in a compiled program have no copies."""
+        """Refuse to be copied or pickled for a ``torch.jit`` module, whose places cannot be copied."""
         if self.compiled:
             raise TargetError(
                 "the model of a torch.jit module can be neither copied nor pickled",
@@ -109,7 +109,7 @@ class Places:
         self.values = values
 
     def leave(self) -> None:
-        """Take what fills the places away."""
+        """Remove the substituted tensors."""
         # a compiled function cannot hold tensors of our own type; it does not run the module again either
         without = self.own if torch.compiler.is_compiling() else self.absent
         for (store, key, _, _), tensor in zip(self.entries, without):
@@ -120,7 +120,7 @@ class Places:
 
     @contextmanager
     def restored(self) -> Iterator[None]:
-        """Inside, the module has its own tensors."""
+        """Give the module its own tensors within the ``with`` block."""
         for (store, key, _, _), tensor in zip(self.entries, self.own):
             store[key] = tensor
         try:
@@ -136,7 +136,7 @@ class Places:
         self.leave()
 
     def assigned(self) -> dict[str, Tensor]:
-        """The buffers that a call replaced by other tensors; what a call put where there was none is forgotten."""
+        """Return the buffers that a call replaced, by name, and remove caches that it put where a buffer was None."""
         for store, key, name, temporary in self.caches:
             if store[key] is not None:
                 store[key] = None
@@ -151,20 +151,20 @@ class Places:
 
 
 class Network:
-    """The module of a :class:`Target` with ``values``, tensors by name, in the place of its own for every call.
+    """The module of a :class:`Target`, which runs with ``values``, tensors by name, instead of its own tensors.
 
-    It is called like the module. With ``together`` it stands for the networks of several rays under ``torch.vmap``.
+    It is called like the module. With ``together`` it represents the networks of several rays under ``torch.vmap``.
     """
 
     def __init__(self, target: Target, values: dict[str, Tensor], *, together: bool = False):
         self.target, self.values, self.together = target, values, together
 
     def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
-        """The tensors in the place of the module's parameters, by name: for losses that need the weights."""
+        """Yield the tensors that replace the module's parameters, by name: for losses that need the weights."""
         return ((spec.name, self.values[spec.name]) for spec in self.target.tensors if spec.role != "buffer")
 
     def parameters(self) -> Iterator[Tensor]:
-        """The same without names."""
+        """Yield the tensors that replace the module's parameters."""
         return (tensor for _, tensor in self.named_parameters())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -194,7 +194,7 @@ class Network:
 
     @contextmanager
     def kept(self) -> Iterator[Network]:
-        """Inside, the tensors stay in place between calls, for backward passes that run the module again."""
+        """Keep the tensors in place within the ``with`` block, for backward passes that run the module again."""
         self.target.places.fill(self.values)
         try:
             yield self
@@ -209,17 +209,18 @@ class Network:
 
 
 def called(network: Callable[..., Any], x: Batch) -> Any:
-    """The network's output on a batch, of which a tuple holds positional and a dict keyword arguments."""
+    """Call the network on a batch: a tuple holds positional arguments, a dict holds keyword arguments."""
     args, kwargs = arguments(x)
     return network(*args, **kwargs)
 
 
 def _gone() -> None:
-    """What a weak reference to a tensor that is no more returns."""
+    """Return None, as a weak reference to a deleted tensor does."""
 
 
 def references(layer: nn.Module) -> Iterator[tuple[Any, Any, Tensor]]:
-    """The tensors in plain attributes of a layer, also inside lists, dicts and tuples: container, key and tensor."""
+    """Yield container, key and tensor for every tensor in plain attributes of a layer, also inside lists, dicts and
+    tuples."""
     skipped = {"_parameters", "_buffers", "_modules"} | ({"_flat_weights"} if isinstance(layer, nn.RNNBase) else set())
     inner: list[Any] = [vars(layer)]
     seen: set[int] = set()

@@ -1,4 +1,4 @@
-"""What a model consists of, in numbers and words."""
+"""Summary of a model: its numbers of generated, trained and frozen weights."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 def title(model: ParetoModel) -> str:
-    """What the model is, in one line."""
+    """Describe the model in one line."""
     return f"{type(model.target.skeleton).__name__} as a function of rays over {', '.join(model.objectives)}"
 
 
 def counts(model: ParetoModel) -> list[tuple[str, int, str]]:
-    """A line for each kind of number that there is: a word, how many there are, and what they are."""
+    """List the kinds of numbers in the model, each with its name, count and description."""
     target = model.target
     sizes = {role: [spec.size for spec in target.tensors if spec.role == role] for role in get_args(Role)}
     own = sum(p.numel() for p in model.hypernet.parameters())

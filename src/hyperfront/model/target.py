@@ -1,10 +1,10 @@
 """The target: any ``nn.Module`` as a function of generated weights ``theta``.
 
-A :class:`Target` keeps a private copy of the module, and puts the tensors made of ``theta`` in the place of its own
+A :class:`Target` keeps a private copy of the module, and runs it with tensors made of ``theta`` instead of its own
 (:mod:`hyperfront.model.substitution`). Every floating-point parameter is *generated* by the hypernetwork, *trained*
-directly (shared by all rays) or *frozen*. ``theta [n]`` is what the hypernetwork emits; an :mod:`assembly
-<hyperfront.model.assemblies>` makes tensors of it: as they are, by low-rank additions, or by scaling and shifting
-features.
+directly (shared by all rays) or *frozen*. ``theta [n]`` is the output of the hypernetwork. An :mod:`assembly
+<hyperfront.model.assemblies>` makes tensors of it: it cuts ``theta`` into tensors, or uses it for low-rank additions,
+or for scales and shifts of features.
 
 BatchNorm normalizes by the current ray's batch while training. For prediction it needs statistics that do not depend
 on the batch but do depend on the ray: :meth:`Target.calibrate` estimates them on a grid of rays from training samples,
@@ -41,10 +41,10 @@ from hyperfront.storage.nests import map_tensors
 class Target(nn.Module):
     """``module`` as a function of ``theta``.
 
-    ``generate`` chooses the generated tensors: a pattern (``"head.*"``), several, or a predicate of name and parameter.
-    Parameters that do not require gradients are frozen; the other ones left over are trained directly or frozen, as
-    ``rest`` says. ``assembly(module, names)`` makes the chosen tensors out of ``theta``. ``batching`` runs several rays
-    by ``"loop"`` or ``"vmap"``; ``"auto"`` knows which is faster.
+    ``generate`` chooses the generated tensors: a pattern (``"head.*"``), several patterns, or a predicate of name and
+    parameter. Parameters that do not require gradients are frozen. ``rest`` says whether the remaining parameters are
+    trained directly or frozen. ``assembly(module, names)`` makes the chosen tensors out of ``theta``. ``batching`` runs
+    several rays by ``"loop"`` or ``"vmap"``; ``"auto"`` chooses the faster way.
 
     >>> target = Target(nn.Linear(3, 2))
     >>> target.n
@@ -72,7 +72,7 @@ class Target(nn.Module):
         self.batchnorm = batchnorm
         self.stacking = Stacking(skeleton, batching)
         self.knots: list[list[float]] | None = None
-        """Rays to keep BatchNorm statistics at, where there is no network between them."""
+        """The rays of separate models, which have BatchNorm statistics at these rays only."""
         self.assembly = assembly(skeleton, matching(skeleton, generate))
         _check_assembly(self.assembly, generate, skeleton)
         refuse(skeleton, self.assembly.names)
@@ -81,7 +81,7 @@ class Target(nn.Module):
         self.sizes = [part.size for part in self.assembly.parts]
         self.n = sum(self.sizes)
         self.held = max(self.n, sum(spec.size for spec in self.tensors if spec.name in set(self.assembly.names)))
-        """Numbers that one ray's network has for itself, once assembled."""
+        """The number of values in the assembled network of one ray that no other ray shares."""
         self._register_shared()
         self._prepare_normalization()
         self.places = Places(skeleton)
@@ -91,7 +91,7 @@ class Target(nn.Module):
     skeleton: nn.Module
 
     def _register_shared(self) -> None:
-        """Own the trained parameters, and the frozen ones and buffers, under names without dots."""
+        """Register the trained and frozen parameters and the buffers under names without dots."""
         everything = {**dict(self.skeleton.named_parameters()), **dict(self.skeleton.named_buffers())}
         self.trained = nn.ParameterDict()
         for spec in self.tensors:
@@ -102,7 +102,7 @@ class Target(nn.Module):
                 self.register_buffer(_flat(spec.name), value)
 
     def _prepare_normalization(self) -> None:
-        """Make BatchNorm use the batch in training and whatever statistics it is handed in evaluation."""
+        """Make BatchNorm use the batch's statistics in training, and the given statistics in evaluation."""
         self.norms: dict[str, _BatchNorm] = {}
         layers = dict(self.skeleton.named_modules())
         self.norm_weights = {
@@ -129,26 +129,25 @@ class Target(nn.Module):
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        """For copies and pickles, which have no place for what calls left behind."""
+        """Prepare for copies and pickles, in which tensors that calls left on the module have no place."""
         settle(self.skeleton)
         return self.__dict__
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Target:
-        """Follow a change of precision (``model.double()``); the private copy stays where it is."""
+        """Follow a change of precision (``model.double()``); the private copy stays on its device."""
         super()._apply(fn, recurse)
         self.tensors = tuple(spec.converted(fn) for spec in self.tensors)
         self.places.convert(lambda tensor: tensor.to(fn(tensor.new_empty(0)).dtype))
         return self
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        """Leave out an empty table: empty tensors look like shared ones to safetensors' writers, which drop all but
-        one of them."""
+        """Leave out an empty table: writers of safetensors take empty tensors for shared ones, and drop all but one."""
         super()._save_to_state_dict(destination, prefix, keep_vars)
         if not self.statistics.numel():
             del destination[prefix + "statistics"]
 
     def _load_from_state_dict(self, state_dict: Any, prefix: Any, *args: Any, **kwargs: Any) -> None:
-        """Statistics are empty before the first calibration, so a stored table may have more rows than ours."""
+        """Resize the statistics to the stored ones: they are empty before the first calibration."""
         stored = state_dict.setdefault(prefix + "statistics", self.statistics[:0])
         if stored.ndim == 2 and stored.shape[1] == self.statistics.shape[1]:
             self.statistics = self.statistics.new_zeros(stored.shape)
@@ -157,12 +156,12 @@ class Target(nn.Module):
     # ---- from theta to tensors -------------------------------------------------------------------------------
 
     def start(self) -> Tensor:
-        """``theta [n]``, on the CPU, that makes the module as it was given."""
+        """Return the ``theta [n]``, on the CPU, of the module as the user passed it."""
         with self.places.restored():
             return self.assembly.start(self.skeleton)
 
     def unpack(self, theta: Tensor, shared: dict[str, Tensor] | None = None) -> dict[str, Tensor]:
-        """The tensors of the module at ``theta [n]`` and the ``shared`` ones, by name, without BatchNorm statistics."""
+        """Return the module's tensors at ``theta [n]`` and ``shared``, by name, without BatchNorm statistics."""
         shared = self.shared() if shared is None else shared
         parts = [part.view(spec.shape) for spec, part in zip(self.assembly.parts, theta.split(self.sizes))]
         dtypes = {spec.name: getattr(torch, spec.dtype) for spec in self.tensors}
@@ -172,7 +171,7 @@ class Target(nn.Module):
         return shared | {name: t if t.dtype == dtypes[name] else t.to(dtypes[name]) for name, t in made.items()}
 
     def shared(self) -> dict[str, Tensor]:
-        """The tensors that all rays have in common."""
+        """Return the tensors that all rays share, by name."""
         return {
             spec.name: self.trained[_flat(spec.name)] if spec.role == "trained" else getattr(self, _flat(spec.name))
             for spec in self.tensors
@@ -180,20 +179,20 @@ class Target(nn.Module):
         }
 
     def assign(self, buffers: dict[str, Tensor]) -> None:
-        """Keep buffers that the module assigned in a call. All rays share them: each call sees the last one's."""
+        """Keep buffers that the module assigned in a call. All rays share them: a call sees those of the last call."""
         if torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
             raise RuntimeError("the module assigns buffers, which a graph would not see")
         for name, tensor in buffers.items():
             setattr(self, _flat(name), tensor)
 
     def network(self, theta: Tensor, statistics: Tensor | None = None) -> Network:
-        """The module with the weights ``theta [n]`` and the BatchNorm ``statistics [width]``, if it needs some."""
+        """Make the network with the weights ``theta [n]`` and, if it needs them, BatchNorm ``statistics [width]``."""
         return Network(self, self.assembled(theta, theta.new_zeros(0) if statistics is None else statistics))
 
     def assembled(
         self, theta: Tensor, statistics: Tensor, shared: dict[str, Tensor] | None = None
     ) -> dict[str, Tensor]:
-        """All tensors that the module needs, by name."""
+        """Return all tensors that the module needs, by name."""
         values = self.unpack(theta, shared)
         return values | self._unpack_statistics(statistics) if statistics.numel() else values
 
@@ -202,10 +201,10 @@ class Target(nn.Module):
     def map(
         self, function: Callable[[Network, Batch], Any], theta: Tensor, rays: Tensor, batch: Batch, *, split: bool
     ) -> Any:
-        """``function(network_r, batch_r)`` for every ray ``r``, stacked along a new first dimension.
+        """Compute ``function(network_r, batch_r)`` for every ray ``r``, stacked along a new first dimension.
 
         ``network_r`` is the module with the weights ``theta[r]``. With ``split`` the tensors of ``batch`` have one part
-        for each ray, ``[R, ...]``; without, all rays see the same batch.
+        for each ray, ``[R, ...]``; otherwise all rays see the same batch.
         """
         statistics, running = self.statistics_for(rays, theta), self.batchnorm == "shared" and self.training
 
@@ -235,7 +234,7 @@ class Target(nn.Module):
         return stack(results)
 
     def together(self, theta: Tensor) -> bool:
-        """Whether a training step takes the networks of ``theta [R, n]`` through forward and backward pass at once."""
+        """Whether a training step runs the forward and backward passes of all networks of ``theta [R, n]`` at once."""
         running = self.batchnorm == "shared" and self.training
         return self.stacking.wants_vmap(theta, running) or self.stacking.wants_streams(theta, running)
 
@@ -245,15 +244,15 @@ class Target(nn.Module):
         return bool(self.norms) and self.batchnorm == "grid" and not self.training
 
     def statistics_for(self, rays: Tensor, theta: Tensor) -> Tensor:
-        """What a network needs beside each of ``theta [R, n]``: nothing without BatchNorm, or while it trains."""
+        """Return the BatchNorm statistics for each of ``theta [R, n]``: empty in training, and without BatchNorm."""
         return self.statistics_at(rays) if self._uses_statistics() else theta.new_zeros(len(theta), 0)
 
     def grid(self, m: int) -> int:
-        """Partitions of the ray grid on which statistics are kept: the finest with at most 32 rays."""
+        """Return the partitions of the ray grid of the statistics: the finest grid with at most 32 rays."""
         return max(itertools.takewhile(lambda h: math.comb(h + m - 1, m - 1) <= 32, range(1, 17)), default=1)
 
     def statistics_at(self, rays: Tensor) -> Tensor:
-        """BatchNorm statistics ``[R, width]`` at the rays, interpolated between grid rays."""
+        """Return BatchNorm statistics ``[R, width]`` at the rays, interpolated between grid rays."""
         if not len(self.statistics):
             raise TargetError(
                 "the BatchNorm statistics of this model were never estimated",
@@ -274,7 +273,7 @@ class Target(nn.Module):
         grid = das_dennis(m, self.grid(m)) if self.knots is None else torch.tensor(self.knots)
         grid = grid.to(self.statistics)
         mode = self.training
-        self.eval()  # dropout rests, only BatchNorm looks at the batch
+        self.eval()  # no dropout: only BatchNorm uses the batch as in training
         for layer in self.norms.values():
             layer.train()
         try:
@@ -317,7 +316,7 @@ class Target(nn.Module):
 
     @torch.no_grad()
     def module_at(self, theta: Tensor, ray: Tensor) -> nn.Module:
-        """The module itself with ``theta`` and the ray's statistics written into it: no trace of this package."""
+        """Copy the module with ``theta`` and the ray's statistics written into it: a plain module."""
         with self.places.restored():
             module = duplicate(self.skeleton)
         values = self.unpack(theta)
@@ -346,7 +345,8 @@ def _check_assembly(assembly: Assembly, generate: Generate, module: nn.Module) -
 
 
 def _pooled(samples: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and variance of all samples together, from count, mean and variance of each ``[samples, 3, features]``."""
+    """Compute mean and variance of all samples together, from count, mean and variance of each, ``[samples, 3,
+    features]``."""
     count, means, variances = samples.double().unbind(1)
     total = count.sum(0)
     mean = (count * means).sum(0) / total

@@ -31,8 +31,8 @@ def wrap(
 ) -> ParetoModel:
     """Turn any ``nn.Module`` into a model of its whole Pareto front.
 
-    ``hypernet`` is the name of an architecture, with its ``options``, or a module ``rays [R, m] -> theta [R, n]`` of
-    your own, with the ``assembly`` of what it emits (by default the weights themselves). The names are
+    ``hypernet`` is the name of an architecture, with its ``options``, or your own module ``rays [R, m] -> theta
+    [R, n]``, with an ``assembly`` for its output (by default, the output holds the weights themselves). The names are
 
     - ``"mlp"``, the paper's: ``hidden``, ``initialization``;
     - ``"chunked"``, for large targets: ``hidden``, ``chunk``, ``matrices``, ``chunks``, ``initialization``;
@@ -94,13 +94,13 @@ def own_hypernet(hypernet: Any, options: dict[str, Any], m: int, target: Target)
 
 
 def check_objectives(objectives: Sequence[str]) -> tuple[str, ...]:
-    """At least two different names."""
+    """Return the objectives as a tuple, or raise an error unless they are at least two different names."""
     names = (objectives,) if isinstance(objectives, str) else tuple(objectives)
     if len(names) < 2 or len(set(names)) != len(names) or not all(isinstance(name, str) for name in names):
         raise ProblemError(
             "a Pareto front needs at least two objectives with different names",
             got=list(names),
             expected='for example ["left", "right"]',
-            fix="with one objective there is no trade-off: train the module as usual" if len(names) == 1 else None,
+            fix="train a single objective without hyperfront: it has no trade-off" if len(names) == 1 else None,
         )
     return names

@@ -1,4 +1,4 @@
-"""Rays: where on the front one wants to be, and how to draw, lay out, check and convert them.
+"""Rays: preferences between objectives, and functions that draw, lay out, check and convert them.
 
 A *ray* ``r`` is a point of the simplex: ``m`` non-negative numbers that sum to 1. ``R`` rays are a tensor ``[R, m]``.
 :mod:`~hyperfront.preferences.conventions` says what a ray means to which solver.

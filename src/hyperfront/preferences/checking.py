@@ -13,7 +13,7 @@ from hyperfront.preferences.grids import rays
 
 
 def validate(rays: Tensor | Sequence, m: int, names: Sequence[str] | None = None) -> Tensor:
-    """The rays as a float tensor ``[R, m]`` on the simplex, or an error that names the offending objective.
+    """Return the rays as a float tensor ``[R, m]`` on the simplex, or raise an error that names the objective at fault.
 
     One ray ``[m]`` becomes ``[1, m]``. Rays that do not sum to 1 are normalized with a notice.
     """
@@ -54,5 +54,5 @@ def validate(rays: Tensor | Sequence, m: int, names: Sequence[str] | None = None
 
 
 def layout(which: int | Tensor | Sequence, m: int, names: Sequence[str]) -> Tensor:
-    """Rays to evaluate at, ``[R, m]`` float64 on the CPU: those given, or that many laid out by :func:`rays`."""
+    """Return rays for evaluation, ``[R, m]`` float64 on the CPU: a number of rays is laid out by :func:`rays`."""
     return validate(rays(which, m) if isinstance(which, int) else which, m, names).double().cpu()

@@ -27,10 +27,10 @@ Convention = Literal["weights", "inverse", "direction"]
 
 
 def convert(rays: Tensor, source: Convention, to: Convention) -> Tensor:
-    """Rays of one convention in another: ``inverse`` and ``direction`` are each other's reciprocals.
+    """Convert rays from one convention to another: ``inverse`` and ``direction`` are each other's reciprocals.
 
-    The loss weights of linear scalarization are the front's normal, which no formula knows beforehand: train the model
-    you need, or take the ray through a point that you want with :func:`through`.
+    The loss weights of linear scalarization are normal to the front, so they cannot be computed without the front:
+    train a model with the convention that you need, or take the ray through a known point with :func:`through`.
 
     >>> convert(torch.tensor([[0.8, 0.2]]), "inverse", "direction")
     tensor([[0.2000, 0.8000]])
@@ -48,14 +48,14 @@ def convert(rays: Tensor, source: Convention, to: Convention) -> Tensor:
 
 
 def through(losses: Tensor, convention: Convention = "inverse") -> Tensor:
-    """The ray through the point ``losses [..., m]``: ``r_j ~ 1 / l_j`` (inverse) or ``r_j ~ l_j`` (direction).
+    """Return the ray through the point ``losses [..., m]``: ``r_j ~ 1 / l_j`` (inverse) or ``r_j ~ l_j`` (direction).
 
     >>> through(torch.tensor([1.0, 3.0]))
     tensor([0.7500, 0.2500])
     """
     if convention == "weights":
         raise HyperfrontError(
-            "the loss weights that lead to a point are not given by the point", expected="inverse or direction"
+            "a point does not determine the loss weights that lead to it", expected="inverse or direction"
         )
     if convention == "direction":
         return torch.softmax(losses.log(), dim=-1)  # in logarithms, so that nothing overflows

@@ -12,9 +12,9 @@ from hyperfront.errors import RayError
 
 
 def das_dennis(m: int, partitions: int, *, positive: bool = False) -> Tensor:
-    """The grid of Das and Dennis (1998): all ``k / H`` with integers ``k >= 0`` that sum to ``H = partitions``.
+    """Return the grid of Das and Dennis (1998): all ``k / H`` with integers ``k >= 0`` that sum to ``H = partitions``.
 
-    It has ``C(H + m - 1, m - 1)`` points; ``positive`` keeps the ``C(H - 1, m - 1)`` without a zero.
+    It has ``C(H + m - 1, m - 1)`` points. ``positive`` keeps only the ``C(H - 1, m - 1)`` points without a zero.
 
     >>> das_dennis(3, 11, positive=True).shape
     torch.Size([45, 3])
@@ -30,10 +30,11 @@ def das_dennis(m: int, partitions: int, *, positive: bool = False) -> Tensor:
 
 
 def shifted_grid(m: int, partitions: int) -> Tensor:
-    """The rays farthest from ``das_dennis(m, partitions)``, for testing on rays never seen (Appendix B.2).
+    """Return the rays farthest from ``das_dennis(m, partitions)``, to test on rays that training never saw
+    (Appendix B.2).
 
-    That grid is the lattice ``A_{m-1}``; its deep holes are the points whose coordinates all have the fractional
-    part ``j/m`` with ``j = floor(m/2)`` [Conway & Sloane, ch. 4.6.1], i.e. ``(k + j/m) / H`` with ``sum k = H - j``.
+    The grid of Das and Dennis is the lattice ``A_{m-1}``. Its deep holes are the points whose coordinates all have the
+    fractional part ``j/m`` with ``j = floor(m/2)`` [Conway & Sloane, ch. 4.6.1]: ``(k + j/m) / H``, ``sum k = H - j``.
 
     >>> shifted_grid(2, 2)
     tensor([[0.7500, 0.2500],
@@ -46,10 +47,10 @@ def shifted_grid(m: int, partitions: int) -> Tensor:
 
 
 def rays(n: int, m: int) -> Tensor:
-    """``n`` rays for evaluation, ``[n, m]``, evenly laid out and strictly inside the simplex.
+    """Lay out ``n`` rays for evaluation, ``[n, m]``, evenly and strictly inside the simplex.
 
-    For ``m = 2`` equal angles from .1 to pi/2 - .1, as in the paper; beyond, points of the smallest positive
-    Das-Dennis grid with at least ``n`` points, evenly thinned to ``n``.
+    For ``m = 2`` they have equal angles from .1 to pi/2 - .1, as in the paper. For more objectives they are points of
+    the smallest positive Das-Dennis grid with at least ``n`` points, evenly thinned to ``n``.
 
     >>> rays(3, m=2)
     tensor([[0.9088, 0.0912],
@@ -70,7 +71,7 @@ def rays(n: int, m: int) -> Tensor:
 
 
 def nearest(rays: Tensor, table: Tensor) -> Tensor:
-    """Which ray of ``table [K, m]`` is nearest to each of ``rays [R, m]``: indices ``[R]``.
+    """Return the index ``[R]`` of the ray of ``table [K, m]`` that is nearest to each of ``rays [R, m]``.
 
     >>> nearest(torch.tensor([[0.8, 0.2]]), torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
     tensor([1])
@@ -79,10 +80,10 @@ def nearest(rays: Tensor, table: Tensor) -> Tensor:
 
 
 def interpolation(rays: Tensor, partitions: int) -> Tensor:
-    """Weights ``[R, K]`` that interpolate linearly between the ``K`` points of ``das_dennis(m, partitions)``.
+    """Return weights ``[R, K]`` that interpolate linearly between the ``K`` points of ``das_dennis(m, partitions)``.
 
-    Barycentric coordinates in the Freudenthal triangulation, in ``x_i = H (r_1 + ... + r_i)``, which makes integers of
-    the grid. There the weight of the corner ``g``, with ``d = x - g``, is
+    They are barycentric coordinates in the Freudenthal triangulation of ``x_i = H (r_1 + ... + r_i)``, in which grid
+    points are integers. The weight of the corner ``g``, with ``d = x - g``, is
 
         max(0, 1 - max(0, d_1, ..., d_{m-1}) + min(0, d_1, ..., d_{m-1}))
 
@@ -100,7 +101,7 @@ def interpolation(rays: Tensor, partitions: int) -> Tensor:
 
 
 def _compositions(total: int, parts: int) -> Tensor:
-    """All ``parts`` non-negative integers that sum to ``total``, one row each, first coordinate descending."""
+    """List all tuples of ``parts`` non-negative integers that sum to ``total``, in descending order, one in a row."""
     bars = torch.tensor(list(itertools.combinations(range(total + parts - 1), parts - 1)), dtype=torch.float64)
     edges = torch.cat(
         [torch.full((len(bars), 1), -1.0), bars, torch.full((len(bars), 1), float(total + parts - 1))], dim=1

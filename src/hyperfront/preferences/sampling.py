@@ -1,4 +1,4 @@
-"""How training rays are drawn."""
+"""Distributions of training rays."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from hyperfront.preferences.checking import validate
 
 
 class Preferences(Protocol):
-    """How training rays are drawn."""
+    """A distribution of training rays."""
 
     def sample(self, count: int, m: int, generator: torch.Generator) -> Tensor:
-        """``count`` rays, ``[count, m]`` float64 on the CPU."""
+        """Draw ``count`` rays, ``[count, m]`` float64 on the CPU."""
         ...
 
 
@@ -25,7 +25,7 @@ class Preferences(Protocol):
 class Dirichlet:
     """Rays from a Dirichlet distribution; ``alpha`` = 0.2 is the paper's choice for all its experiments.
 
-    Drawn in logarithms, ``Gamma(a) = Gamma(a + 1) U^(1/a)``, so that no ray is 0/0 however small ``alpha`` is.
+    They are drawn in logarithms, ``Gamma(a) = Gamma(a + 1) U^(1/a)``, so that no ray is 0/0 even for a tiny ``alpha``.
 
     >>> g = torch.Generator().manual_seed(0)
     >>> Dirichlet(0.2).sample(3, 2, g).sum(-1)
@@ -84,8 +84,9 @@ class FixedRays:
 
 @dataclass(frozen=True)
 class InTurn:
-    """The rays of a fixed set one after the other, again and again: with as many rays per step, all of them in every
-    step. Nothing is drawn, so that the order of the data does not depend on how many rays there are.
+    """The rays of a fixed set in order, starting again after the last one. With as many rays per step as the set has,
+    every step gets all of them. No random number is drawn, so the order of the data does not depend on the number of
+    rays.
 
     >>> from hyperfront.preferences import das_dennis
     >>> InTurn.of(das_dennis(2, 1)).sample(3, 2, torch.Generator())

@@ -141,5 +141,5 @@ def _is_list_of_rows(nest: Any) -> bool:
 def as_measure(
     measure: Measure | Callable[[Any, Batch], Tensor], count: Callable[[Batch], int | Tensor] = rows
 ) -> Measure:
-    """A measure is itself; a function is a mean over rows, which ``count`` counts."""
+    """Return a measure unchanged; make a mean of a function over the rows that ``count`` counts."""
     return measure if isinstance(measure, Measure) else Mean(measure, count)

@@ -1,4 +1,4 @@
-"""What a loss or score means to a reader: its label, unit, direction and bounds."""
+"""The meaning of a loss or score for readers: its label, unit, direction and bounds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Bounds = tuple[float, float]
 
 @dataclass(frozen=True)
 class Meaning:
-    """The label, unit, direction and bounds of one loss or score, as it is on a front.
+    """The label, unit, direction and bounds of one loss or score of a front.
 
     >>> Meaning("log loss", unit="nats").title
     'log loss (nats)'
@@ -23,9 +23,9 @@ class Meaning:
     label: str
     unit: str = ""
     maximize: bool | None = False
-    """Whether more is better; None where it is unknown, as for the scores of fronts that an older version wrote."""
+    """Whether more is better; None if it is unknown, as for scores in files of older versions."""
     bounds: Bounds | None = None
-    """The smallest and largest possible value; of a mean over rows or a gap, the value of a single row."""
+    """The smallest and largest possible value; for a mean over rows or a gap, those of a single row."""
 
     @property
     def title(self) -> str:
@@ -38,7 +38,7 @@ class Meaning:
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Meaning:
-        """Read what :meth:`document` wrote; anything else is a ``TypeError`` or ``ValueError``."""
+        """Read the JSON of :meth:`document`; raise a ``TypeError`` or ``ValueError`` for anything else."""
         given: dict[str, Any] = {**document, "bounds": check_bounds(document["bounds"])}
         found = cls(**given)
         texts = isinstance(found.label, str) and isinstance(found.unit, str)

@@ -1,4 +1,4 @@
-"""How a problem is shown: title, introduction, sample inputs, decisions, and notes for the model card."""
+"""The presentation of a problem: title, introduction, sample inputs, decisions, and notes for the model card."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Samples(Protocol):
 
 @dataclass(frozen=True)
 class Decision:
-    """How the output of a network becomes probabilities and labels.
+    """The rule that turns the output of a network into probabilities and labels.
 
     >>> import torch
     >>> Decision(torch.sigmoid, ("no", "yes"), threshold=0.3).labels(torch.tensor([-0.5, -2.0]))
@@ -58,7 +58,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Presentation:
-    """How a problem is shown. Every part is optional.
+    """Texts, samples and decisions that present a problem. Every part is optional.
 
     >>> Presentation(title="Loans", notes="Accurate and fair decisions about loans.").title
     'Loans'
@@ -71,7 +71,7 @@ class Presentation:
     samples: Callable[[Split], Samples] | None = None
     """Makes the sample inputs of a split; by default numbers and images."""
     decision: Decision | None = None
-    """How outputs become probabilities and labels."""
+    """The rule that turns outputs into probabilities and labels."""
     encode: Callable[[Mapping[str, Sequence[Any]]], Batch] | None = None
     """Maps columns of a table, by name, to the inputs of the network."""
     columns: tuple[str, ...] = ()

@@ -68,9 +68,9 @@ class Problem:
     presentation: Presentation = field(default_factory=Presentation)
     """Title, introduction and sample inputs of its page, and notes for its card."""
     wrapping: Mapping[str, Any] = field(default_factory=dict)
-    """Options of :meth:`model` that suit the problem, where the caller gives no others."""
+    """Options of :meth:`model` that suit the problem; the caller's options override them."""
     training: Callable[[], Mapping[str, Any]] | None = None
-    """Returns the arguments of :func:`hyperfront.fit` that suit the problem, where the caller gives no others."""
+    """Returns arguments of :func:`hyperfront.fit` that suit the problem; the caller's arguments override them."""
 
     @property
     def name(self) -> str:
@@ -113,15 +113,15 @@ class Problem:
         return {name: self.meaning(name) for name in (*self.objectives, *self.scores)}
 
     def meaning(self, name: str) -> Meaning:
-        """The label, unit, direction and bounds of a loss or score, as it is on a front: less of a loss is better, and
-        its bounds are in the problem's units. A scale takes the unit away."""
+        """Return the label, unit, direction and bounds of a loss or score of a front: less of a loss is better, and its
+        bounds are in the problem's units. A loss with a scale has no unit."""
         if name in self.scores:
             found = self.scores[name].meaning
         elif name in self.objectives:
             found = self._meaning_of_loss(self.objectives.index(name))
         else:
             raise ProblemError(
-                "nothing in the problem has this name",
+                "the problem has no loss or score of this name",
                 got=repr(name),
                 expected="one of " + ", ".join([*self.objectives, *self.scores]),
             )

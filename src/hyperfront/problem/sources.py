@@ -119,7 +119,7 @@ class LoaderSource:
     def __init__(self, loader: Iterable[Batch], counted: bool = False):
         self.loader: Any = loader
         self.counted = counted
-        """Whether rows are counted by a function of the problem's, not by first dimensions."""
+        """Whether a function of the problem counts rows, instead of first dimensions."""
         self.generator: torch.Generator | None = getattr(loader, "generator", None)
         size = getattr(loader, "batch_size", None)
         drawn_from = (getattr(loader, "sampler", None), getattr(loader, "dataset", None))
@@ -150,7 +150,7 @@ class LoaderSource:
 
 @contextmanager
 def looking(source: Source, device: torch.device) -> Iterator[None]:
-    """Restore the state of all random generators, those of a loader too, after batches were looked at inside."""
+    """Restore the state of all random generators, also of a loader's, after the ``with`` block read batches."""
     generator: torch.Generator | None = getattr(source, "generator", None)
     state = None if generator is None else generator.get_state()
     try:
@@ -252,7 +252,7 @@ def as_sources(
 
 
 def _refuse_shared_rows(sources: Mapping[str, Source]) -> None:
-    """Raise an error if calibration rows are also those of another split: they must not have chosen anything."""
+    """Raise an error if another split has calibration rows: they must not have chosen anything."""
     if CALIBRATION not in sources:
         return
     own = sources[CALIBRATION]
@@ -266,7 +266,7 @@ def _refuse_shared_rows(sources: Mapping[str, Source]) -> None:
 
 
 def _places(source: Source) -> np.ndarray:
-    """The addresses of the rows of a source in memory; a loader is one place."""
+    """Return the addresses of a source's rows in memory; a loader has one address."""
     if not isinstance(source, TensorSource):
         return np.array([id(getattr(source, "loader", source))])
     held = [tensor for tensor in tensors(source.data) if tensor.ndim and tensor.numel()]
@@ -299,7 +299,7 @@ def as_source(data: Any, counted: bool = False) -> Source:
 
 
 def _refuse_misread(data: Any) -> None:
-    """An error for arrays, and for lists of tensors."""
+    """Raise an error for arrays and for lists of tensors."""
     held = data.values() if isinstance(data, Mapping) else data if isinstance(data, tuple | list) else [data]
     if any(isinstance(part, np.ndarray) for part in held):
         raise ProblemError("a split holds arrays", got="numpy arrays", fix="(torch.as_tensor(x), torch.as_tensor(y))")

@@ -107,7 +107,7 @@ def supervised(
 
 
 def _counter(given: int | Callable[[Batch], int | Tensor] | None) -> Callable[[Batch], int | Tensor]:
-    """How the rows of a batch are counted."""
+    """Make the function that counts the rows of a batch."""
     if given is None:
         return batches.rows
     if callable(given):

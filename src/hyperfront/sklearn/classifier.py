@@ -27,18 +27,7 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):
     >>> bool(model.predict([[0.9]])[0])
     True
 
-    Args:
-        objectives: The names of the objectives.
-        network: ``"mlp"``, ``"resnet"`` or ``"linear"``.
-        steps: Training steps.
-        learning_rate: The largest learning rate of Adam.
-        validation_fraction: The share of rows that are held out to choose weights and to measure ``front_``. Tables
-            with fewer than 50 rows have none.
-        rays: How many rays ``front_`` has.
-        ray: The trade-off of ``predict``, one number for each objective, until ``select`` sets another one. By default
-            all objectives have the same weight.
-        smallest_group: The fewest rows of a group of ``sensitive_features``.
-        random_state: Seed of the held-out rows, the weights and the steps.
+    ``__init__`` describes the parameters.
     """
 
     def _target(self, y: np.ndarray) -> tuple[np.ndarray, Task]:

@@ -1,4 +1,4 @@
-"""What the estimators share: fitting, the trade-off of predictions, selection, and files without pickle."""
+"""The base of the estimators: fitting, the trade-off of predictions, selection, and files without pickle."""
 
 from __future__ import annotations
 
@@ -54,6 +54,21 @@ class ParetoEstimator(BaseEstimator, ABC):
         smallest_group: int = 30,
         random_state: Any = None,
     ):
+        """Keep the parameters; ``fit`` checks them.
+
+        Args:
+            objectives: The names of the objectives.
+            network: ``"mlp"``, ``"resnet"`` or ``"linear"``.
+            steps: Training steps.
+            learning_rate: The largest learning rate of Adam.
+            validation_fraction: The share of rows that are held out to choose weights and to measure ``front_``.
+                Tables with fewer than 50 rows have none.
+            rays: How many rays ``front_`` has.
+            ray: The trade-off of ``predict``, one number for each objective, until ``select`` sets another one. By
+                default all objectives have the same weight.
+            smallest_group: The fewest rows of a group of ``sensitive_features``.
+            random_state: Seed of the held-out rows, the weights and the steps.
+        """
         self.objectives = objectives
         self.network = network
         self.steps = steps

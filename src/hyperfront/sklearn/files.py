@@ -39,7 +39,9 @@ def load(kind: type[Any], path: Path) -> Any:
     tensors, document = checkpoint.read(path)
     if document.get("estimator") != kind.__name__:
         raise CheckpointError(
-            "the file holds something else", got=document.get("estimator", "no estimator"), expected=kind.__name__
+            "the file holds no estimator of this kind",
+            got=document.get("estimator", "no estimator"),
+            expected=kind.__name__,
         )
     try:
         fitted = document["fitted"]

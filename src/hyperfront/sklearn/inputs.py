@@ -1,4 +1,4 @@
-"""What scikit-learn's users pass as X and as sensitive features, as columns by name."""
+"""Inputs of the estimators: convert X and sensitive features to columns by name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hyperfront.tabular.kinds import Kind
 
 
 def is_frame(X: Any) -> bool:
-    """Whether X is a DataFrame, whose columns have kinds of their own; anything else is an array of numbers."""
+    """Whether X is a DataFrame, whose columns may have different kinds; anything else is an array of numbers."""
     return hasattr(X, "columns") and hasattr(X, "shape")
 
 
@@ -28,7 +28,7 @@ def inputs_of(estimator: Any, X: Any, *, reset: bool) -> Columns:
 
 
 def kinds_of(X: Any, columns: Columns) -> dict[str, Kind]:
-    """The kinds of the columns that are known beforehand: those of an array are numbers."""
+    """Return the kinds of the columns that need not be discovered: columns of an array are numbers."""
     return {} if is_frame(X) else dict.fromkeys(columns, "number")
 
 

@@ -20,10 +20,10 @@ SAME = 1e-5  # rays of the step are in single precision
 class Average(LossTransform):
     """``a_k <- decay a_k + (1 - decay) l`` at each step that draws ray ``k``; the solver sees ``a_k / (1 - decay^n)``.
 
-    Mini-batch losses are noisy, and EPO's modes and Tchebycheff's worst objective are decided by small differences of
-    them. The average is of one ray's losses, so rays must come from a fixed set, as with
+    Mini-batch losses are noisy, and their small differences decide between EPO's programs or on Tchebycheff's worst
+    objective. Each average belongs to one ray, so rays must come from a fixed set, as with
     :class:`~hyperfront.preferences.FixedRays`. ``n`` counts the steps that drew the ray, and the division (as in Adam)
-    makes the average unbiased from the first. The weights are those of the losses themselves: slopes are 1.
+    makes the average unbiased from the first step on. Slopes are 1: the solver's weights apply to the losses.
 
     >>> average = Average(((0.5, 0.5),), decay=0.5)
     >>> ray = torch.tensor([[0.5, 0.5]])
@@ -39,7 +39,7 @@ class Average(LossTransform):
     def __post_init__(self) -> None:
         self.rays = tuple(map(tuple, self.rays))
         if not 0 <= self.decay < 1:
-            raise HyperfrontError("the decay is no share", got=self.decay, expected="0 <= decay < 1, e.g. 0.9")
+            raise HyperfrontError("the decay is not below 1", got=self.decay, expected="0 <= decay < 1, e.g. 0.9")
         table = torch.tensor(self.rays, dtype=torch.float64)
         self.known = preferences.validate(table, table.shape[-1])
         self.load({})

@@ -1,14 +1,14 @@
-"""What happens around a solver: transforms of the losses before it, and of the weights after it.
+"""Chains: transforms of the losses before a solver, and of the weights after it.
 
     solver = chain(Normalize(ideal=(0, 0), nadir=(2, 50)), EPO(), Clip(low=0.01))
 
 The solver sees ``l' = t(l)``. With the slopes ``s_j = dl'_j / dl_j``, the objectives' gradients are ``g'_j = s_j g_j``,
 so the Gram matrix it sees is ``s_i C_ij s_j``; and its weights ``w'`` of ``l'`` are the weights ``w_j = w'_j s_j`` of
-``l``, by the chain rule. These are left as they are, so that a step is that of the transformed problem; ``|w'|`` sums
-to 1, also after weight transforms.
+``l``, by the chain rule. The weights ``w`` are not rescaled, so that a step equals a step of the transformed problem;
+``|w'|`` sums to 1, also after weight transforms.
 
-A transform may remember what it saw (an average, a first value). Then the chain is not pure; what it remembers is all
-in :meth:`Chain.state`, which training keeps in its checkpoints, so that a run resumes exactly.
+A transform may keep state between steps (an average, a first value). Then the chain is not pure. :meth:`Chain.state`
+returns all of this state, and training stores it in checkpoints, so that a run resumes exactly.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class LossTransform(ABC):
     """Before the solver: ``(losses [R, m], rays [R, m]) -> (losses, slopes)``, each ``[R, m]`` or broadcast to it."""
 
     shifts: bool = False
-    """Whether a negative loss may become positive, so that the losses themselves need not be."""
+    """Whether a negative loss may become positive, so that losses may be negative."""
     fixed_slopes: bool = False
     """Whether the slopes are the same for all losses."""
     joint: bool = True
-    """Whether what it does to a ray may depend on the other rays of a step, or on earlier steps."""
+    """Whether the result for a ray may depend on the other rays of a step, or on earlier steps."""
 
     @abstractmethod
     def __call__(self, losses: Tensor, rays: Tensor) -> tuple[Tensor, Tensor]: ...
@@ -44,7 +44,7 @@ class WeightTransform(ABC):
     """After the solver: ``weights [R, m] -> [R, m]``."""
 
     joint: bool = True
-    """As for a :class:`LossTransform`."""
+    """Whether the result for a ray may depend on the other rays of a step, or on earlier steps."""
 
     @abstractmethod
     def __call__(self, weights: Tensor) -> Tensor: ...
@@ -52,10 +52,10 @@ class WeightTransform(ABC):
 
 @runtime_checkable
 class Stateful(Protocol):
-    """What remembers something between steps. ``load({})`` forgets it."""
+    """A solver or transform with state between steps. ``load({})`` resets it."""
 
     def state(self) -> dict[str, Any]:
-        """Numbers, texts and tensors, in dictionaries and lists."""
+        """Return the state: numbers, texts and tensors, in dictionaries and lists."""
         ...
 
     def load(self, state: dict[str, Any]) -> None: ...
@@ -63,7 +63,7 @@ class Stateful(Protocol):
 
 @dataclass(frozen=True)
 class Chain(Solver):
-    """What :func:`chain` returns."""
+    """The result of :func:`chain`."""
 
     before: tuple[LossTransform, ...]
     solver: Solver
@@ -76,7 +76,7 @@ class Chain(Solver):
 
     @property
     def least(self) -> float | Sequence[float] | None:
-        """The solver's own, as long as the losses that it sees have the sign of the losses themselves."""
+        """The solver's limit, if the transforms keep the sign of losses."""
         if any(transform.shifts for transform in self.before):
             return None
         return self.solver.least if not self.before or self.solver.least == 0 else None
@@ -99,7 +99,7 @@ class Chain(Solver):
         return (weights * slopes).to(losses.dtype), status
 
     def state(self) -> dict[str, Any]:
-        """What the transforms remember, by their place in the chain."""
+        """Return the state of all parts, by their place in the chain."""
         return {str(i): part.state() for i, part in enumerate(self._parts()) if isinstance(part, Stateful)}
 
     def load(self, state: dict[str, Any]) -> None:
@@ -112,7 +112,7 @@ class Chain(Solver):
 
 
 def chain(*parts: LossTransform | Solver | WeightTransform) -> Chain:
-    """One solver out of loss transforms, exactly one solver, and weight transforms, in this order.
+    """Make one solver from loss transforms, exactly one solver, and weight transforms, in this order.
 
     >>> from hyperfront.solvers import LS, Clip, Normalize
     >>> solver = chain(Normalize(nadir=(1.0, 3.0)), LS(), Clip(low=0.0))
@@ -125,7 +125,7 @@ def chain(*parts: LossTransform | Solver | WeightTransform) -> Chain:
     place = kinds.index("solver") if "solver" in kinds else -1
     if place < 0 or set(kinds[:place]) - {"loss transform"} or set(kinds[place + 1 :]) - {"weight transform"}:
         raise HyperfrontError(
-            "these parts make no chain",
+            "these parts do not make a chain",
             got=", ".join(kinds) or "nothing",
             expected="loss transforms, exactly one solver, weight transforms, in this order",
             fix="chain(Normalize(nadir=2.0), EPO(), Clip(low=0.01))",

@@ -12,7 +12,7 @@ from hyperfront.solvers.chain import WeightTransform
 
 @dataclass(frozen=True)
 class Clip(WeightTransform):
-    """``low <= w_j <= high``, after which the chain scales the weights to a sum of 1.
+    """Clips weights to ``low <= w_j <= high``; then the chain scales them to a sum of 1.
 
     ``low = 0`` keeps solvers with negative weights (PBI, COSMOS, PMTL, HVMax) from raising a loss on purpose, and a
     small positive ``low`` keeps every objective in play.

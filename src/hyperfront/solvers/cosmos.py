@@ -15,9 +15,9 @@ from hyperfront.solvers.lift import Scalarization
 class COSMOS(Scalarization):
     """``min_theta sum_j r_j l_j - weight cos(l - z, r)`` (Ruchte & Grabocka, ICDM 2021).
 
-    The two terms disagree: the first lowers ``l_j`` the more, the larger ``r_j`` is, and the second wants ``l_j`` to be
-    large there. ``weight`` decides, and no value suits all problems (the paper's range from 0.01 to 8), so there is no
-    default. Large ones give losses parallel to the ray. Weights may be negative.
+    The two terms disagree: for a large ``r_j`` the first term asks for a small ``l_j``, the second for a large one.
+    ``weight`` decides between them. It has no default, since no value suits all problems (the paper's range from 0.01
+    to 8). Large values give losses parallel to the ray. Weights of losses may be negative.
 
     >>> import torch
     >>> COSMOS(0.0)(torch.tensor([[2.0, 1.0]]), torch.tensor([[0.3, 0.7]]))[0]

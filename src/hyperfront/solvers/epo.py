@@ -16,22 +16,23 @@ A step along ``-G^T alpha`` lowers loss ``j`` at the rate ``(C alpha)_j``. Over 
     descent:                      max p^T C alpha    s.t.  C alpha >= 0                                         (6)
 
 On the ray the weights are the optimum of (5). Off the ray they are ``(1 - descent)`` times the optimum of (4) plus
-``descent`` times that of (6). The paper uses (4) alone, and bounds there only the largest product.
+``descent`` times the optimum of (6). The paper uses (4) alone, and bounds only the largest product in it.
 
-Why (6): where a ray cannot be met, some products stay below the others, and (4) would rather have these losses larger.
-Nothing lowers them, so that a point off the front can stay there, or a hypernetwork can drift there at no cost. (6)
-lowers all losses where that is possible. On the front ``G^T lambda = 0`` for some ``lambda`` in the simplex, hence
-``lambda^T C alpha = 0``, and (6) changes no loss with ``lambda_j > 0``: the place on the front is decided by (4) alone.
-Only a loss that does not bind, ``lambda_j = 0``, may fall further, at no first-order cost to the others. ``p`` counts
-the largest products most: with equal weights (6) would lower a small loss to its minimum on the way to the front, and a
-gradient that vanishes there would keep it, even at a ray that can be met.
+Why (6): where a ray cannot be met, some products stay below the others, and (4) tends to raise their losses. Nothing
+lowers them, so that a point off the front can stay there, or a hypernetwork can drift there at no cost. (6) lowers all
+losses where that is possible. On the front ``G^T lambda = 0`` for some ``lambda`` in the simplex, hence
+``lambda^T C alpha = 0``, and (6) changes no loss with ``lambda_j > 0``: (4) alone decides the place on the front. Only
+a loss that does not bind, ``lambda_j = 0``, may fall further, at no first-order cost to the others. ``p`` gives the
+largest weight to the largest products. With equal weights, (6) would lower a small loss to its minimum on the way to
+the front, where its vanishing gradient would keep it, even at a ray that can be met.
 
-Why ``a_j > 0`` in (4): these products are above the average, and lowering them is what balance means. So no step raises
-the largest product, nor any other one above the average. For ``m = 2`` this is the paper's rule.
+Why ``a_j > 0`` in (4): these products are above the average, and balance means lowering them. So no step raises the
+largest product, nor any other product above the average. For ``m = 2`` this is the paper's rule.
 
-Programs (4) and (6) are always feasible, since the min-norm weights are. The last constraint of (5) can be infeasible
-for ``m >= 3`` (a few per cent of random instances); it is then dropped, and the ray counted as relaxed. A ray that
-cannot be met is counted as named: no single step can tell, and (4) and (6) are solved there as anywhere.
+Programs (4) and (6) are always feasible, since the min-norm weights satisfy their constraints. The last constraint of
+(5) can be infeasible for ``m >= 3`` (a few per cent of random instances); it is then dropped, and the ray counted as
+relaxed. A ray that cannot be met is counted as named, since no single step can detect it: (4) and (6) are solved there
+as at any ray.
 
 The weights do not change with the scale of the Gram matrix. They do change with the scale of the rays, since ``a``
 grows with ``r`` and ``q`` is a bound in (4): that is why rays are points of the simplex here.
@@ -56,10 +57,10 @@ from hyperfront.solvers.linalg.linprog_plain import maximize_one
 from hyperfront.solvers.linalg.minnorm import min_norm
 
 DESCENT = 0.2  # the share of (6), from three objectives on: two have a front that nearly every ray meets
-RAY_FLOOR = 1e-6  # a ray's 0 has no logarithm: entries are raised to this, and the ray renormalized
-LOSS_FLOOR = 1e-30  # likewise for losses; a training step that knows their usual size can raise them sooner
+RAY_FLOOR = 1e-6  # 0 has no logarithm: smaller entries of a ray are raised to this, and the ray renormalized
+LOSS_FLOOR = 1e-30  # likewise for losses; a training step, which knows their typical size, raises them earlier
 FEW = 4  # rays for which plain numbers are faster than tensors (benchmarks/epo_forms.py)
-TIE = 1e-12  # ln u_j this close to the largest is the largest: which of equal products rounds up must not matter
+TIE = 1e-12  # ln u_j this close to the largest equals the largest, so that rounding does not decide between ties
 ROUNDING = 1e-14  # a sum this small beside the sum of its terms' sizes is zero
 
 
@@ -67,17 +68,17 @@ ROUNDING = 1e-14  # a sum this small beside the sum of its terms' sizes is zero
 class EPO(Solver):
     """Exact Pareto optimal search (PHN-EPO): equations (1) to (6) of :mod:`hyperfront.solvers.epo`.
 
-    ``space`` says which gradients the Gram matrix should be of: ``"weights"``, Algorithm 1 of the paper, or
-    ``"hypernetwork"``, its code. ``tolerance`` is the ``mu`` above which the losses are balanced rather than all
-    lowered, and ``descent`` the share of the weights that lowers all losses even then: the larger it is, the closer
-    rays that cannot be met stay to the front, and the less exactly all rays are balanced in a training of given length.
-    None is 0.2 from three objectives on, and 0 for two.
+    ``space`` chooses the gradients of the Gram matrix: ``"weights"`` as in Algorithm 1 of the paper, or
+    ``"hypernetwork"`` as in its code. ``tolerance`` is the ``mu`` above which a step balances the losses instead of
+    lowering all of them. ``descent`` is the share of the weights that lowers all losses even then: a larger share keeps
+    rays that cannot be met closer to the front, and balances all rays less exactly in a training of given length. Its
+    default is 0.2 from three objectives on, and 0 for two.
 
-    The same weights come out of four pieces of code, each the fastest somewhere (``benchmarks/epo_forms.py``): plain
-    numbers for a few rays on a CPU; for more rays the closed form of two objectives, and the batched program of
-    :mod:`hyperfront.solvers.linalg.linprog` beyond; one Triton program for each ray on a GPU. All fall back alike: the
-    restriction of (5) is dropped where it is infeasible, and where rounding spoils even that, the weights are the exact
-    min-norm weights.
+    Four pieces of code compute the same weights, each where it is the fastest (``benchmarks/epo_forms.py``): plain
+    numbers for a few rays on a CPU; for more rays the closed form of two objectives, or the batched program of
+    :mod:`hyperfront.solvers.linalg.linprog` for more objectives; one Triton program for each ray on a GPU. All have the
+    same fallbacks: they drop the restriction of (5) where it is infeasible, and where rounding makes even the relaxed
+    program fail, they take the exact min-norm weights.
 
     >>> losses, rays, gram = torch.tensor([[2.0, 1.0]]), torch.tensor([[0.5, 0.5]]), torch.eye(2)[None]
     >>> weights, status = EPO()(losses, rays, gram)  # no conflict: all on the worse of r_j l_j
@@ -96,7 +97,7 @@ class EPO(Solver):
 
     def __post_init__(self) -> None:
         if self.descent is not None and not 0 <= self.descent <= 1:
-            raise HyperfrontError("the share of descent is no share", got=self.descent, expected="0 to 1, e.g. 0.2")
+            raise HyperfrontError("descent is not between 0 and 1", got=self.descent, expected="0 to 1, e.g. 0.2")
 
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
         gram, losses = check_gram(self, losses, rays, gram), losses.detach()
@@ -123,7 +124,7 @@ class EPO(Solver):
         return weights, status.masked_fill(~valid, Status.INVALID).to(torch.uint8)
 
     def share_of_descent(self, m: int) -> float:
-        """``descent``, or what None stands for with ``m`` objectives."""
+        """Return ``descent``, or its default for ``m`` objectives."""
         return (DESCENT if m > 2 else 0.0) if self.descent is None else self.descent
 
     def floored(self, losses: Tensor, rays: Tensor, gram: Tensor | None, floor: Tensor) -> tuple[Tensor, Tensor]:
@@ -136,7 +137,7 @@ class EPO(Solver):
 
 
 def two_objectives(logs: Tensor, rays: Tensor, gram: Tensor, tolerance: float, descent: float) -> Tensor:
-    """The weights for ``m = 2`` in closed form: every optimum is ``alpha = (t, 1 - t)`` at one end of an interval.
+    """Compute the weights for ``m = 2`` in closed form: every optimum is ``(t, 1 - t)`` at one end of an interval.
 
     With ``gap = ln u_1 - ln u_2`` the shares are ``p_1 = sigmoid(gap)`` and ``p_2 = sigmoid(-gap)``, and the anchor is
     ``a = gap (r_1 p_2, -r_2 p_1)``. Objective ``j`` bounds the weight of the other one only in conflict, by
@@ -172,7 +173,8 @@ def two_objectives(logs: Tensor, rays: Tensor, gram: Tensor, tolerance: float, d
 
 
 def program(logs: Tensor, rays: Tensor, gram: Tensor, tolerance: float) -> tuple[Tensor, Tensor, Tensor]:
-    """``c [R, m]``, ``A [R, m + 1, m]``, ``b [R, m + 1]`` of (4) or (5); the last row is the restriction of (5)."""
+    """Make ``c [R, m]``, ``A [R, m + 1, m]``, ``b [R, m + 1]`` of (4) or (5); the last row is the restriction of
+    (5)."""
     logs = logs - logs.amax(-1, keepdim=True)
     logs = logs.masked_fill(logs > -TIE, 0)
     log_share = logs - logs.exp().mean(-1, keepdim=True).log()  # ln(m p)
@@ -196,7 +198,8 @@ def program(logs: Tensor, rays: Tensor, gram: Tensor, tolerance: float) -> tuple
 def one_ray(
     losses: list[float], ray: list[float], gram: list[list[float]], tolerance: float, descent: float
 ) -> list[float] | None:
-    """The same for one ray in plain numbers; None where it must be floored, relaxed or refused, or needs care."""
+    """Compute the weights of one ray in plain numbers. Return None if a loss must be raised or refused, a constraint
+    relaxed, or the program solved with more care."""
     if not all(LOSS_FLOOR <= loss < math.inf for loss in losses):
         return None
     if not all(math.isfinite(entry) for row in gram for entry in row):
@@ -232,7 +235,7 @@ def one_ray(
 def _many(
     logs: Tensor, rays: Tensor, gram: Tensor, tolerance: float, descent: float, status: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The weights, and the status where it is worse than the one given: (5) alone, or (4) and (6) side by side."""
+    """Compute the weights, from (5) alone or from (4) and (6), and the status, if it is worse than the given one."""
     c, A, b = program(logs, rays, gram, tolerance)
     off = ((b[:, -1] == -torch.inf) & (descent > 0)).nonzero()[:, 0]  # rays that (4) balances
     bound = F.pad(torch.zeros_like(gram[off, 0]), (0, 1), value=-torch.inf)
@@ -248,7 +251,8 @@ def _many(
 
 
 def _solved(c: Tensor, A: Tensor, b: Tensor, gram: Tensor, status: Tensor) -> tuple[Tensor, Tensor]:
-    """Restricted, then relaxed, then min-norm: the weights, and the status where it is worse than the one given."""
+    """Solve restricted, then relaxed programs, then take min-norm weights; return the status too, if it is worse than
+    the given one."""
     alpha, solved, kept = maximize_or_relax(c, A, b)
     status = status.masked_fill(~kept, Status.RELAXED)
     if not solved.all():

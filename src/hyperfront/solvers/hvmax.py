@@ -21,10 +21,10 @@ class HVMax(Solver):
 
         w_i = v_i / |v_i| - cosine d cos(l_i, r_i) / d l_i,        v_i = -dHV / dl_i
 
-    then scaled so that ``|w_i|`` sums to 1. ``HV`` is that of the non-dominated layer that point ``i`` is in, so that
-    dominated points move too. The reference point is ``reference``, or 1.1 times the largest loss of the step where
-    that is more. The weights of a ray depend on the other rays of the step, of which there must be at least two; 8 or
-    16 are usual. ``cosine`` decides how much a ray is the direction of its losses: without it rays mean nothing.
+    then scaled so that ``|w_i|`` sums to 1. ``HV`` is the hypervolume of the non-dominated layer of point ``i``, so
+    that dominated points move too. The reference point is ``reference``, or 1.1 times the largest loss of the step
+    where that is larger. The weights of a ray depend on the other rays of the step, which needs at least two rays; 8 or
+    16 are typical. A larger ``cosine`` keeps losses closer to the direction of their ray: at 0 rays have no meaning.
 
     >>> losses = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
     >>> HVMax(cosine=0.0, reference=(3.0, 2.0))(losses, torch.full((2, 2), 0.5))[0]
@@ -54,7 +54,7 @@ class HVMax(Solver):
         points = losses.detach().double().masked_fill(~valid[:, None], 0)
         largest = points.amax(0)
         size = largest.abs()
-        size = torch.where(size > 0, size, size.amax())  # what is zero at all rays has no size of its own
+        size = torch.where(size > 0, size, size.amax())  # a loss that is zero at all rays gets the size of another
         corner = largest + MARGIN * size
         if self.reference is not None:
             corner = torch.maximum(corner, per_objective("reference", self.reference, points))
@@ -64,7 +64,7 @@ class HVMax(Solver):
 
 
 def _cosine_gradient(losses: Tensor, rays: Tensor) -> Tensor:
-    """``d cos(l, r) / dl = (r / |r| - cos(l, r) l / |l|) / |l|``, per ray."""
+    """Compute ``d cos(l, r) / dl = (r / |r| - cos(l, r) l / |l|) / |l|``, per ray."""
     length = losses.norm(dim=-1, keepdim=True).clamp_min(torch.finfo(losses.dtype).tiny)
     towards, here = normalize(rays, dim=-1), losses / length
     return (towards - (towards * here).sum(-1, keepdim=True) * here) / length

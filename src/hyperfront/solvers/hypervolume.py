@@ -1,14 +1,14 @@
 """The derivative of the hypervolume of a set of points, exact for any number of objectives.
 
 The hypervolume is the volume of the union of the boxes ``[l_i, reference]``. If ``l_ij`` falls by ``h``, the union
-grows by ``h`` times that part of box ``i``'s lower face ``j`` which no other box covers (Emmerich & Deutz, 2014). A box
+grows by ``h`` times the part of box ``i``'s lower face ``j`` that no other box covers (Emmerich & Deutz, 2014). A box
 ``k`` covers some of it only if it begins below, ``l_kj < l_ij``. With ``'`` for leaving out coordinate ``j``,
 
     -dHV/dl_ij = HV'({l'_i} and {l'_k : l_kj < l_ij}) - HV'({l'_k : l_kj < l_ij})                               (1)
 
 so with the points in the order of coordinate ``j`` the derivatives are the increments of ``HV'``. In the plane ``HV'``
-is a length, and (1) is the distance to the neighbours on the staircase. Where points tie in coordinate ``j``, the
-derivative does not exist, and (1) is one of the one-sided ones.
+is a length, and (1) is the distance to the neighbors on the staircase. Where points tie in coordinate ``j``, the
+derivative does not exist, and (1) is a one-sided derivative.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from torch import Tensor
 
 
 def gradient(losses: Tensor, reference: Tensor, layer: Tensor) -> Tensor:
-    """``-dHV/dl [R, m]`` for points ``[R, m]``, each in the set of its own ``layer [R]``; see :func:`layers`.
+    """Compute ``-dHV/dl [R, m]`` for points ``[R, m]``, each in the set of its ``layer [R]``; see :func:`layers`.
 
-    Points that are not below the reference in all objectives do not count, and their derivative is 0. In the plane this
-    runs where the losses are, without a read from the device; beyond, on the host.
+    Points that are not below the reference in all objectives do not count, and their derivative is 0. For two
+    objectives this runs on the device of the losses, without a read from it; for more objectives it runs on the host.
 
     >>> points, same = torch.tensor([[0.0, 1.0], [1.0, 0.0]]), torch.tensor([0, 0])
     >>> gradient(points, torch.tensor([3.0, 2.0]), same)
@@ -37,10 +37,11 @@ def gradient(losses: Tensor, reference: Tensor, layer: Tensor) -> Tensor:
 
 
 def layers(losses: Tensor) -> Tensor:
-    """Non-dominated sorting ``[R]``: 0 for points that none dominates, 1 for those that only these dominate, and so on.
+    """Sort points by dominance ``[R]``: layer 0 has the non-dominated points, layer 1 the points that only layer 0
+    dominates, and so on.
 
     A point's layer is the length of the longest chain of points that dominate each other and it. Lengths of paths add
-    up, so squaring the matrix of chains, with max for + and + for times, doubles the lengths it knows.
+    up, so squaring the matrix of chains, with max for + and + for times, doubles the lengths that it covers.
 
     >>> layers(torch.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [2.0, 2.0]]))
     tensor([0, 0, 1, 2])
@@ -54,10 +55,11 @@ def layers(losses: Tensor) -> Tensor:
 
 
 def _plane(losses: Tensor, reference: Tensor, layer: Tensor) -> Tensor:
-    """(1) for ``m = 2``: on a staircase from left to right, up to the previous step and on to the next one."""
+    """Compute (1) for ``m = 2``: distances on a staircase from left to right, up to the previous step and right to the
+    next one."""
     order = losses[:, 0].argsort(stable=True)
     order = order[layer[order].argsort(stable=True)]
-    # a point outside is moved to the border, where it takes nothing from its neighbours
+    # a point outside is moved to the border, where it takes nothing from its neighbors
     x, y = torch.minimum(losses, reference)[order].unbind(-1)
     same = layer[order].diff() == 0
     width, height = reference.unbind(-1)
@@ -67,7 +69,7 @@ def _plane(losses: Tensor, reference: Tensor, layer: Tensor) -> Tensor:
 
 
 def _sweeps(losses: Tensor, reference: Tensor, layer: Tensor) -> Tensor:
-    """(1) for any ``m``, with moocore's hypervolumes: ``m R`` of them, in ``m - 1`` dimensions."""
+    """Compute (1) for any ``m``, by ``m R`` hypervolumes of moocore in ``m - 1`` dimensions."""
     from moocore import hypervolume
 
     points, corner, group = (t.detach().cpu().numpy() for t in (losses.double(), reference.double(), layer))

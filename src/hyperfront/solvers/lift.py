@@ -16,15 +16,15 @@ from hyperfront.solvers.base import Solver, check_shapes, meaningful, named, res
 class Scalarization(Solver):
     """A function ``f`` of a ray's losses: the weights are ``df/dl_j``, scaled so that ``|w|`` sums to 1.
 
-    So a step along them is a step down ``f``, by the chain rule, at the cost of linear scalarization. Where ``f`` is
-    flat, there is nothing to go down, and the weights are the ray.
+    So a step along them lowers ``f``, by the chain rule, at the cost of linear scalarization. Where ``f`` is flat, the
+    weights are the ray.
     """
 
     joint = False
 
     @abstractmethod
     def value(self, losses: Tensor, rays: Tensor) -> Tensor:
-        """``f(losses [R, m], rays [R, m]) -> [R]``."""
+        """Compute ``f(losses [R, m], rays [R, m]) -> [R]``."""
 
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
         check_shapes(self, losses, rays)
@@ -39,7 +39,7 @@ class Scalarization(Solver):
 
 @dataclass(frozen=True)
 class Lifted(Scalarization):
-    """What :func:`lift` returns."""
+    """The result of :func:`lift`."""
 
     scalarization: Callable[[Tensor, Tensor], Tensor]
     convention: Convention = "weights"  # pyrefly: ignore[bad-override] (frozen)
@@ -52,7 +52,8 @@ class Lifted(Scalarization):
 def lift(
     scalarization: Callable[[Tensor, Tensor], Tensor], *, convention: Convention = "weights", positive: bool = False
 ) -> Lifted:
-    """A solver from ``f(losses [R, m], rays [R, m]) -> [R]``: weights ``df/dl_j``, scaled so that ``|w|`` sums to 1.
+    """Make a solver from ``f(losses [R, m], rays [R, m]) -> [R]``: weights ``df/dl_j``, scaled so that ``|w|`` sums to
+    1.
 
     >>> tchebycheff = lift(lambda losses, rays: (rays * losses).amax(-1), convention="inverse")
     >>> tchebycheff(torch.tensor([[2.0, 1.0]]), torch.tensor([[0.5, 0.5]]))[0]

@@ -19,10 +19,9 @@ class MGDA(Solver):
         min_w |sum_j w_j g_j|^2    over the simplex
 
     No objective rises, to first order, and the combination is zero exactly at Pareto stationary points. These may be
-    only weakly optimal: it stops as soon as one objective is at a minimum, though the others could still fall. It is
-    exact for any number of objectives (:mod:`hyperfront.solvers.linalg.minnorm`). The ray is ignored: where on the
-    front a hypernetwork ends up is left to chance, so this is a baseline. Its convention is ``weights``, the one that
-    promises no place.
+    only weakly optimal: MGDA stops when one objective is at a minimum, even if the others could still fall. It is exact
+    for any number of objectives (:mod:`hyperfront.solvers.linalg.minnorm`). It ignores the ray, so the place on the
+    front is left to chance, and MGDA is a baseline only. Its convention is ``weights``, which promises no place.
 
     >>> MGDA()(torch.ones(1, 2), torch.full((1, 2), 0.5), torch.tensor([[[1.0, 0.0], [0.0, 3.0]]]))[0]
     tensor([[0.7500, 0.2500]])

@@ -25,7 +25,7 @@ SOLVERS: dict[str, Callable[..., Solver]] = {
     "tchebycheff": Tchebycheff,
     "stch": SmoothTchebycheff,
     "pbi": PBI,
-    "cosmos": partial(COSMOS, weight=5.0),  # has no default: this one suits losses of about 1
+    "cosmos": partial(COSMOS, weight=5.0),  # the class has no default; this weight suits losses of about 1
     "pmtl": PMTL,
     "hvmax": HVMax,
     "mgda": MGDA,
@@ -33,7 +33,7 @@ SOLVERS: dict[str, Callable[..., Solver]] = {
 
 
 def make_solver(name: str, arguments: dict[str, Any] | None = None) -> Solver:
-    """The solver of that name.
+    """Make the solver of that name.
 
     >>> make_solver("stch", {"temperature": 0.5})
     SmoothTchebycheff(temperature=0.5, ideal=0.0)

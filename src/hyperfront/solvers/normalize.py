@@ -1,4 +1,4 @@
-"""Losses in comparable units: by what is known of the front, or by what they were at the start."""
+"""Normalization: losses in comparable units, by the range of the front or by their size at the start."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from hyperfront.solvers.chain import LossTransform
 class Normalize(LossTransform):
     """``l'_j = (l_j - ideal_j) / (nadir_j - ideal_j)``: from 0 to 1 between the ideal and the nadir point.
 
-    The ideal point has the smallest losses of the front, the nadir point its largest. Rays then mean places between
-    the two, whatever units the losses came in.
+    The ideal point has the smallest losses of the front, the nadir point its largest. Then rays choose a place between
+    the two, independent of the units of the losses.
 
     >>> Normalize(ideal=1.0, nadir=(3.0, 5.0))(torch.tensor([[2.0, 2.0]]), torch.ones(1, 2))
     (tensor([[0.5000, 0.2500]]), tensor([0.5000, 0.2500]))
@@ -51,9 +51,9 @@ class Normalize(LossTransform):
 
 @dataclass(eq=False)
 class NormalizeByStart(LossTransform):
-    """``l'_j = l_j / l0_j`` with ``l0`` the mean loss over the rays of the first ``steps`` steps, which it remembers.
+    """``l'_j = l_j / l0_j`` with ``l0`` the mean loss over the rays of the first ``steps`` steps.
 
-    A loss whose mean is still 0 stays as it is; one that is 0 or below after these steps is an error.
+    While a mean is 0, its loss is not scaled. A mean of 0 or below after these steps is an error.
 
     >>> normalize = NormalizeByStart()
     >>> normalize(torch.tensor([[1.0, 4.0], [3.0, 4.0]]), torch.ones(2, 2))[1]
@@ -64,7 +64,7 @@ class NormalizeByStart(LossTransform):
 
     def __post_init__(self) -> None:
         if self.steps < 1:
-            raise HyperfrontError("there is no first value without a step", got=self.steps, expected="steps >= 1")
+            raise HyperfrontError("steps is below 1", got=self.steps, expected="steps >= 1")
         self.load({})
 
     def __call__(self, losses: Tensor, rays: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""Penalty-based boundary intersection: along the ray, and back to it."""
+"""Penalty-based boundary intersection: lower the losses along the ray, and penalize their distance from it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class PBI(Scalarization):
 
     With the ideal point ``z`` and the unit vector ``u`` along the ray,
 
-        d_1 = (l - z) . u                       how far along the ray
-        d_2 = |(l - z) - d_1 u|                 how far off the ray
+        d_1 = (l - z) . u                       the distance along the ray
+        d_2 = |(l - z) - d_1 u|                 the distance from the ray
 
-    so the losses end up parallel to the ray. A front that is concave, or not seen at right angles, needs a large enough
-    penalty. A weight is negative where the ray asks for a larger loss: no point off the ray counts as good.
+    so the losses end parallel to the ray. A front that is concave, or oblique to the ray, needs a large penalty. A
+    weight is negative where the ray asks for a larger loss, since the penalty applies on both sides of the ray.
 
     >>> import torch
     >>> PBI()(torch.tensor([[2.0, 2.0], [2.0, 1.0]]), torch.tensor([[0.5, 0.5], [0.5, 0.5]]))[0]
@@ -47,5 +47,5 @@ class PBI(Scalarization):
         above = losses - per_objective("ideal", self.ideal, losses)
         along = normalize(rays, dim=-1)
         d1 = (above * along).sum(-1)
-        # the norm's derivative at 0 is taken as 0: on the ray there is nothing to pull back
+        # the derivative of the norm at 0 is taken as 0: the penalty vanishes on the ray
         return d1 + self.penalty * (above - d1[:, None] * along).norm(dim=-1)

@@ -1,4 +1,4 @@
-"""Pareto multi-task learning: every ray has a cone of the loss space to itself."""
+"""Pareto multi-task learning: every ray has its own cone of the loss space."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ from hyperfront.solvers.base import Solver, Status, check_gram, meaningful, name
 from hyperfront.solvers.linalg.minnorm import min_norm
 from hyperfront.solvers.linalg.planar import shortest_in_plane
 
-SAME = 1e-6  # unit vectors this close are the same ray, which is no neighbour of itself
+SAME = 1e-6  # unit vectors this close are the same ray
 
 
 @dataclass(frozen=True)
 class PMTL(Solver):
     """Pareto MTL (Lin et al., NeurIPS 2019); in a hypernetwork, controllable Pareto MTL (Lin et al., 2020).
 
-    Unit vectors ``u_i`` along the rays divide the loss space into cones: that of ray ``k`` is where ``u_k`` is the
-    nearest, i.e. where the constraints ``(u_i - u_k) . l <= 0`` hold, whose gradients are ``sum_j (u_i - u_k)_j g_j``.
+    Unit vectors ``u_i`` along the rays divide the loss space into cones: in the cone of ray ``k``, ``u_k`` is the
+    nearest of them, so the constraints ``(u_i - u_k) . l <= 0`` hold. Their gradients are ``sum_j (u_i - u_k)_j g_j``.
 
-    - outside its cone, a ray takes the shortest convex combination of the violated constraints' gradients: it goes
-      back, whatever that does to the losses (how the paper finds its initial solution);
-    - inside, that of the objectives' gradients and those of the constraints it is about to violate.
+    - Outside its cone, a ray takes the shortest convex combination of the gradients of violated constraints. It returns
+      to the cone, even if that raises losses; the paper finds its initial solution like this.
+    - Inside, it takes the shortest convex combination of the objectives' gradients and the gradients of the constraints
+      that are close to violation.
 
-    Both are weights ``w_j`` of the losses, some of them negative, scaled so that ``|w|`` sums to 1. The phases of the
-    paper follow each other; a solver has no memory, so here every ray is in the phase where its losses are.
+    Both give weights ``w_j`` of the losses, some of them negative, scaled so that ``|w|`` sums to 1. The paper runs the
+    two phases one after the other. Here every step chooses the phase by the losses, since a solver has no memory.
 
-    The ``u_i`` are the ``references`` if given (the paper's baseline), else the rays of the step. A front is met
-    somewhere inside the cone, not on the ray: the more rays, the closer. ``tolerance`` is the sine of the angle to the
-    border of the cone within which a constraint counts as about to be violated.
+    The ``u_i`` are the ``references`` if given (the paper's baseline), else the rays of the step. A ray meets the front
+    anywhere inside its cone, so more rays are met more exactly. ``tolerance`` is the sine of the angle to the border of
+    the cone within which a constraint counts as close to violation.
 
     >>> losses, rays, gram = torch.tensor([[2.0, 1.0]]), torch.tensor([[0.5, 0.5]]), torch.eye(2)[None]
     >>> PMTL(references=((0.5, 0.5), (0.6, 0.4)))(losses, rays, gram)[0]  # outside: too much of the first loss
@@ -52,7 +53,7 @@ class PMTL(Solver):
 
     @property
     def joint(self) -> bool:  # pyrefly: ignore[bad-override]
-        return self.references is None  # the rays of the step take their place
+        return self.references is None  # then the cones depend on the rays of the step
 
     def __post_init__(self) -> None:
         if self.references is not None:  # as it comes from a tensor's tolist() or from JSON
@@ -84,7 +85,7 @@ class PMTL(Solver):
             return _directions(self.references, rays.shape[1], rays.device)
         if len(rays) < 2:
             raise HyperfrontError(
-                "PMTL has nothing to divide the loss space by",
+                "PMTL needs several rays to divide the loss space into cones",
                 got="1 ray in the step, and no references",
                 expected="at least 2 rays",
                 fix="fit(..., rays_per_step=16), or PMTL(references=hyperfront.rays(5, m).tolist())",
@@ -94,13 +95,14 @@ class PMTL(Solver):
 
 @functools.lru_cache(maxsize=8)
 def _directions(references: tuple[tuple[float, ...], ...], m: int, device: torch.device) -> Tensor:
-    """Unit vectors along the references; checked and copied once, since a captured step can do neither."""
+    """Return unit vectors along the references, checked and copied once, since a captured step can do neither."""
     given = preferences.validate(torch.tensor(references, dtype=torch.float64), m)
     return normalize(given, dim=-1).to(device)
 
 
 def _root(gram: Tensor) -> Tensor:
-    """``L [R, 2, 2]`` with ``L L^T ~ gram``, in units of its trace; also of a matrix that is not quite positive."""
+    """Compute ``L [R, 2, 2]`` with ``L L^T ~ gram``, in units of its trace, even if rounding made ``gram``
+    indefinite."""
     trace = gram.diagonal(dim1=1, dim2=2).sum(-1)[:, None, None]
     gram = gram / torch.where(trace > 0, trace, 1)
     first = gram[:, 0, 0].clamp_min(0).sqrt()
@@ -110,9 +112,9 @@ def _root(gram: Tensor) -> Tensor:
 
 
 def _rows(losses: Tensor, own: Tensor, others: Tensor, tolerance: float) -> Tensor:
-    """Weights ``[R, m + K, m]``: each row is one of the vectors whose shortest combination is sought.
+    """Make the weights ``[R, m + K, m]`` of the vectors whose shortest convex combination is to be found.
 
-    The rows of what takes no part are copies of one that does, which leaves the convex hull as it is.
+    Vectors that take no part are replaced by copies of others, which does not change the convex hull.
     """
     apart = others - own[:, None]  # [R, K, m]
     distance = (normalize(apart, dim=-1) @ normalize(losses, dim=-1)[..., None])[..., 0]

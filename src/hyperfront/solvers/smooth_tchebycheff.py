@@ -18,8 +18,8 @@ class SmoothTchebycheff(Scalarization):
         min_theta  mu log sum_j exp(r_j (l_j - z_j) / mu),        w_j ~ r_j softmax_j(r (l - z) / mu)
 
     It is at most ``mu log m`` above the maximum that :class:`~hyperfront.solvers.Tchebycheff` lowers, and
-    differentiable: no zigzag. The price is that at the optimum the products ``r_j (l_j - z_j)`` differ by a few ``mu``,
-    so ``mu`` should be small beside them, and the losses of similar size.
+    differentiable, so it does not zigzag. At its optimum the products ``r_j (l_j - z_j)`` differ by a few ``mu``, so
+    ``mu`` should be small compared with them, and the losses of similar size.
 
     >>> import torch
     >>> SmoothTchebycheff(0.1)(torch.tensor([[1.0, 1.0]]), torch.tensor([[0.5, 0.5]]))[0]

@@ -1,6 +1,6 @@
-"""A batch is any nest of containers with tensors, whose first dimension counts rows unless somebody says otherwise.
+"""Batches: any nest of containers with tensors. The first dimension counts rows, unless the problem counts them.
 
-Things with a ``to(device)`` of their own, such as graphs and packed sequences, are moved and never cut.
+Objects with their own ``to(device)``, such as graphs and packed sequences, are moved and never cut.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Batch = Any
 
 
 def rows(batch: Batch) -> int:
-    """The number of rows; all tensors with a dimension must have the same."""
+    """Return the number of rows, in which all tensors with a dimension must agree."""
     found = things(batch, is_packed)
     counts = {len(thing) for thing in found if isinstance(thing, Tensor) and thing.ndim}
     if len(counts) != 1 or any(map(moves_itself, found)):
@@ -58,8 +58,8 @@ def split(batch: Batch, parts: int) -> Batch:
 
 
 def refuse_uncut(batch: Batch, what: str) -> None:
-    """An error if something in the batch has things for rows, or may have some, that would not be cut with the rows:
-    a list of things that are not tensors, an array, an object of a type that nobody registered."""
+    """Raise an error if the batch has values for each row that are not cut with the rows: a list of objects that are
+    not tensors, an array, or an object of an unregistered type."""
     count = rows(batch)
 
     def has_one_for_each_row(nest: Any) -> bool:
@@ -90,7 +90,7 @@ def take(batch: Batch, index: Tensor) -> Batch:
 
 
 def to_device(batch: Batch, device: torch.device) -> Batch:
-    """Copy the batch to a device. Copies to a GPU are not waited for; copies from a GPU are complete on return."""
+    """Copy the batch to a device. Copies to a GPU may continue after the return; copies from a GPU are complete."""
     at_once = torch.device(device).type == "cuda"
 
     def move(leaf: Any) -> Any:
@@ -103,13 +103,13 @@ def to_device(batch: Batch, device: torch.device) -> Batch:
 
 
 def named_outputs(output: Any) -> list[tuple[str, Tensor]]:
-    """``output``, or ``output_0`` and so on; keys of a mapping and fields of a named tuple or dataclass are names."""
+    """Name the tensors of an output ``output``, or ``output_0`` and so on, or by their keys or fields."""
     has_names = isinstance(output, Mapping) or hasattr(output, "_fields") or dataclasses.is_dataclass(output)
     return named(output, "" if has_names else "output")
 
 
 def argument_names(module: nn.Module, count: int) -> list[str]:
-    """The names of the first ``count`` positional arguments of the module.
+    """Return the names of the first ``count`` positional arguments of the module.
 
     >>> argument_names(nn.Linear(1, 1), 1)
     ['input']
@@ -120,7 +120,7 @@ def argument_names(module: nn.Module, count: int) -> list[str]:
 
 
 def arguments(x: Batch) -> tuple[tuple, dict]:
-    """Arguments to call a module on ``x``: a tuple is positional, a mapping is keywords, anything else is one argument.
+    """Return arguments to call a module on ``x``: a tuple is positional, a mapping is keywords, else it is one.
 
     >>> arguments((1, 2)), arguments({"ids": 3}), arguments(4)
     (((1, 2), {}), ((), {'ids': 3}), ((4,), {}))

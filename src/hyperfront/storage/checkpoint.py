@@ -18,11 +18,10 @@ from torch import Tensor
 from hyperfront.errors import CheckpointError, DamagedError
 from hyperfront.storage import checksums
 from hyperfront.storage.files import dumps, write_bytes
-from hyperfront.storage.schemas import respell, upgrade
+from hyperfront.storage.schemas import Format, respell
 
-FORMAT = "hyperfront"
-STEPS = (respell, lambda document: document)
-SCHEMA = len(STEPS) + 1
+FORMAT = Format("hyperfront", steps=(respell, lambda document: document))
+SCHEMA = FORMAT.schema
 CHECKED = 3
 """The first schema with checksums."""
 
@@ -34,7 +33,7 @@ def write(path: Path, tensors: dict[str, Tensor], document: dict[str, Any], *, p
     """
     # clone: tensors that share memory cannot be stored; one metadata key: the order of keys could differ
     plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    text = dumps({"format": FORMAT, "schema": SCHEMA, "checksums": checksums.of_tensors(plain), **document})
+    text = dumps(FORMAT.stamp({"checksums": checksums.of_tensors(plain), **document}))
     checked = f"{text}\n{checksums.of_text(text)}"
     write_bytes(path, save(plain, metadata={"hyperfront": checked}), previous=previous)
 
@@ -59,7 +58,7 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     document = _document(metadata["hyperfront"], path)
     if (stored := document.pop("checksums", None)) is not None and (wrong := _wrong(tensors, stored)):
         raise _damage("the checkpoint is damaged: tensors differ from their checksums", f"{path}: {wrong}")
-    return tensors, upgrade(document, STEPS, path)
+    return tensors, FORMAT.upgrade(document, path)
 
 
 def _document(checked: str, path: Path) -> dict[str, Any]:
@@ -69,7 +68,7 @@ def _document(checked: str, path: Path) -> dict[str, Any]:
         raise _damage("the checkpoint is damaged: its document differs from its checksum", path)
     try:
         document = json.loads(text if line else checked)
-        if document["format"] != FORMAT:
+        if document["format"] != FORMAT.name:
             raise ValueError(f"format {document['format']!r}")
         if not line and isinstance(document.get("schema"), int) and document["schema"] >= CHECKED:
             raise ValueError("no checksum")

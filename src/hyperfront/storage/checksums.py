@@ -1,8 +1,8 @@
-"""Checksums of a checkpoint's tensors and of its document, which notice damage on disk and on the way.
+"""Checksums of a checkpoint's tensors and of its document, which detect damage on disk and in transfer.
 
-A checksum is the CRC-32 of dtype, shape and bytes. It notices every flipped bit, every damaged run of up to 32 bits,
+A checksum is the CRC-32 of dtype, shape and bytes. It detects every flipped bit, every damaged run of up to 32 bits,
 and other damage except once in 2**32 times. CRC-32 reads 2 to 3 GB/s, about ten times as much as BLAKE2. It is no
-signature: whoever forges a file can compute it as well.
+signature: a forger can compute it as well.
 """
 
 from __future__ import annotations

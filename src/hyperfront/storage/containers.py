@@ -1,8 +1,8 @@
-"""What can hold tensors: how a container is opened, and closed again with other things inside.
+"""Containers of tensors: take the parts out of a container, and rebuild it with other parts.
 
-optree knows tuples, lists, dicts and named tuples. Here are the others, of which libraries make batches and outputs:
-mappings (``BatchEncoding``, ``ModelOutput``), dataclasses, subclasses of lists and tuples, and every type that somebody
-registered with PyTorch's pytrees. A type of your own is registered with
+optree knows tuples, lists, dicts and named tuples. This module adds other types that libraries use for batches and
+outputs: mappings (``BatchEncoding``, ``ModelOutput``), dataclasses, subclasses of lists and tuples, and every type that
+is registered with PyTorch's pytrees. Register your own type with
 ``optree.register_pytree_node(Type, flatten, unflatten, namespace="hyperfront")``.
 """
 
@@ -21,18 +21,18 @@ from torch.utils import _pytree as torch_pytree
 from hyperfront.errors import HyperfrontError
 
 PLAIN = (bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.Size, type(None))
-"""Things of which a batch has one for all its rows."""
+"""Types of values that apply to all rows of a batch."""
 
 
 class Opened(NamedTuple):
-    """A container's things by key or field, and the way back."""
+    """The parts of a container by key or field, and a function that rebuilds the container from such parts."""
 
     parts: dict[Any, Any]
     close: Callable[[dict[Any, Any]], Any]
 
 
 def opened(thing: Any) -> Opened | None:
-    """A container that optree does not know; None for what is no container.
+    """Open a container that optree does not know; return None if ``thing`` is no container.
 
     >>> import collections
     >>> opened(collections.UserDict(x=1)).close({"x": 2})
@@ -55,8 +55,8 @@ def opened(thing: Any) -> Opened | None:
 
 
 def moves_itself(thing: Any) -> bool:
-    """Whether a thing that is no nest of tensors has its own ``to(device)``, such as the graphs of libraries. The parts
-    of a packed sequence belong on different devices, which only its own method knows."""
+    """Whether an object has its own ``to(device)`` and is no nest of tensors, such as a library's graph. A packed
+    sequence counts too: its parts belong on different devices, which only its own method knows."""
     known = isinstance(thing, Tensor | nn.Module | type)
     return not known and callable(getattr(thing, "to", None)) and (is_packed(thing) or opened(thing) is None)
 
@@ -66,7 +66,7 @@ def is_packed(thing: Any) -> bool:
 
 
 def how_to_register(kind: str) -> str:
-    """The line that makes a type known."""
+    """Return the line of code that registers a type."""
     return f"optree.register_pytree_node({kind}, flatten, unflatten, namespace='hyperfront')"
 
 
@@ -105,5 +105,5 @@ def _made(thing: Any, parts: Any) -> Any:
     except TypeError as error:
         kind = type(thing).__name__
         raise HyperfrontError(
-            f"a {kind} cannot be made anew with other tensors inside", got=error, fix=how_to_register(kind)
+            f"a {kind} cannot be rebuilt with other tensors", got=error, fix=how_to_register(kind)
         ) from None

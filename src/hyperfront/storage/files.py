@@ -69,7 +69,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def remove_temporary(paths: Iterable[Path]) -> None:
-    """Remove temporary files that killed processes have left beside ``paths``; nobody may be writing these now."""
+    """Remove temporary files that killed processes have left beside ``paths``. No process may be writing them now."""
     for path in paths:
         for file in path.parent.glob(f".{glob.escape(path.name)}.*"):
             file.unlink(missing_ok=True)
@@ -118,7 +118,7 @@ def dumps(document: Any, indent: int | None = None) -> str:
         return json.dumps(document, indent=indent, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise CheckpointError(
-            "this cannot be stored as JSON", got=error, expected="texts and finite numbers", fix="look for NaN losses"
+            "the value cannot be stored as JSON", got=error, expected="texts and finite numbers", fix="check for NaN"
         ) from None
 
 

@@ -66,12 +66,12 @@ def _lock(folder: Path) -> Callable[[], None]:
 def _unlock(handle: int) -> None:
     import fcntl
 
-    fcntl.flock(handle, fcntl.LOCK_UN)  # also for processes forked meanwhile, which keep the handle
+    fcntl.flock(handle, fcntl.LOCK_UN)  # closing is not enough: processes forked since then keep the handle
     os.close(handle)
 
 
 def share_out(parts: Iterable[Part], work: Callable[[Part], None]) -> None:
-    """Do all parts of a work that several processes may share. Parts locked by another process are retried last.
+    """Do all parts of work that several processes may share. Parts locked by another process are retried last.
 
     ``work`` raises :class:`hyperfront.errors.BusyError` for a part that is locked.
     """

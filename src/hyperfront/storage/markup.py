@@ -1,7 +1,7 @@
 """HTML for the output of a notebook's cell, by day and by night.
 
-Every function escapes what it is given, unless it is :class:`Markup`, which only these functions make. Styles stand at
-their elements, since some pages that show notebooks drop style sheets; colors are those of the page around.
+Every function escapes its arguments, except :class:`Markup`, which only these functions make. Styles are inline, since
+some pages that show notebooks drop style sheets. Text has the colors of the surrounding page.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ def shorten(text: object, most: int = NAME) -> str:
 
 
 def number(value: float) -> str:
-    """Four digits, as everywhere."""
+    """Format a number with four digits."""
     return f"{value:.4g}"
 
 
 def block(title: str, *parts: str) -> Markup:
-    """A title, and what stands below it."""
+    """Join parts below a title."""
     heading = f'<div style="font-weight: 600; margin-bottom: 0.4em">{escape(title)}</div>'
     style = "margin: 0.3em 0; line-height: 1.4; overflow-wrap: anywhere"
     return Markup(f'<div style="{style}">{heading}{"".join(map(_html, parts))}</div>')
 
 
 def beside(*parts: str) -> Markup:
-    """Parts beside each other, or below each other where there is no room."""
+    """Place parts side by side, or below each other where there is no room."""
     style = "display: flex; flex-wrap: wrap; gap: 0.6em 1.8em; align-items: flex-start"
     return Markup(f'<div style="{style}">{"".join(map(_item, parts))}</div>')
 
@@ -65,7 +65,7 @@ def facts(known: Mapping[str, str]) -> Markup:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, words: Collection[int] = (0,)) -> Markup:
-    """A table whose columns ``words`` are aligned to the left; what is too wide can be scrolled."""
+    """Make a table whose columns ``words`` are aligned to the left. A table that is too wide can be scrolled."""
     side = [f"text-align: {'left' if column in words else 'right'}" for column in range(COLUMNS)]
     cell = "padding: 1px 0.7em; font-variant-numeric: tabular-nums; white-space: nowrap"
     names = "".join(f'<th style="{cell}; {s}; border-bottom: {LINE}">{_html(n)}</th>' for s, n in zip(side, head))
@@ -84,14 +84,14 @@ def folded(title: str, part: str) -> Markup:
 
 
 def picture(png: bytes, description: str, *, width: int) -> Markup:
-    """An image that is part of the text, ``width`` pixels wide where there is room."""
+    """Embed an image in the text, ``width`` pixels wide where there is room."""
     style = f"width: {width}px; max-width: 100%; border-radius: 6px; margin: 0"
     data = base64.b64encode(png).decode()
     return Markup(f'<img alt="{escape(description)}" src="data:image/png;base64,{data}" style="{style}">')
 
 
 def bar(done: int, total: int, text: str) -> Markup:
-    """How much is done, and what there is to say about it."""
+    """Make a progress bar with a text beside it."""
     meter = f'<progress max="{total}" value="{done}" style="width: 12em; vertical-align: middle"></progress>'
     words = f'<span style="font-variant-numeric: tabular-nums; margin-left: 0.7em">{escape(text)}</span>'
     return Markup(f'<div style="line-height: 1.6">{meter}{words}</div>')

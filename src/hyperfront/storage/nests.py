@@ -23,9 +23,9 @@ _ORDER.__enter__()
 def map_leaves(
     function: Callable[..., Any], nest: Any, *others: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> Any:
-    """Apply ``function`` to every leaf of the nest, and to the same places of ``others``. A leaf is no container.
+    """Apply ``function`` to every leaf of the nest, and to the leaves of ``others`` in the same places.
 
-    None is a leaf. Containers keep their types.
+    Everything that is no container is a leaf, also None. Containers keep their types.
     """
 
     def visit(leaf: Any, *rest: Any) -> Any:
@@ -38,7 +38,7 @@ def map_leaves(
 
 
 def map_tensors(function: Callable[..., Any], nest: Any, *others: Any) -> Any:
-    """Apply ``function`` to every tensor (and to the same places of ``others``); other leaves are unchanged.
+    """Apply ``function`` to every tensor (and to the leaves of ``others`` in its place); keep the other leaves.
 
     >>> import torch
     >>> map_tensors(len, {"x": torch.zeros(3, 2), "name": "a"})
@@ -48,12 +48,12 @@ def map_tensors(function: Callable[..., Any], nest: Any, *others: Any) -> Any:
 
 
 def tensors(nest: Any) -> list[Tensor]:
-    """All tensors of the nest, in order."""
+    """Return all tensors of the nest, in order."""
     return [leaf for leaf in things(nest) if isinstance(leaf, Tensor)]
 
 
 def things(nest: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
-    """Everything in the nest that is no container, in order."""
+    """Return all leaves of the nest, in order."""
     found: list[Any] = []
     for leaf in optree.tree_leaves(nest, is_leaf=is_leaf, none_is_leaf=True, namespace=NAMESPACE):
         known = isinstance(leaf, Tensor) or (is_leaf and is_leaf(leaf))
@@ -63,7 +63,7 @@ def things(nest: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]
 
 
 def named(nest: Any, name: str) -> list[tuple[str, Tensor]]:
-    """The tensors of a nest, in order, named by the keys and positions that lead to them.
+    """Return the tensors of a nest, in order, named by the keys and positions that lead to them.
 
     >>> import torch
     >>> [name for name, _ in named((torch.zeros(1), {"mask": torch.zeros(1)}), "x")]
@@ -74,7 +74,7 @@ def named(nest: Any, name: str) -> list[tuple[str, Tensor]]:
 
 
 def leaves(nest: Any) -> list[tuple[list[str], Any]]:
-    """All leaves of a nest, in order, each with the keys, fields or positions that lead to it.
+    """Return all leaves of a nest, in order, each with the keys, fields or positions that lead to it.
 
     >>> leaves({"x": (1, 2)})
     [(['x', '0'], 1), (['x', '1'], 2)]
@@ -94,7 +94,7 @@ def _steps(path: optree.PyTreeAccessor) -> list[str]:
 
 
 def _parts(other: Any, like: Any) -> Any:
-    """The things in a container that should be one of the same kind."""
+    """Return the parts of ``other``, which must be a container of the same type as ``like``."""
     found = opened(other) if type(other) is type(like) else None
     if found is None:
         raise ValueError(f"expected a {type(like).__name__}, got a {type(other).__name__}")

@@ -69,7 +69,7 @@ def _short(value: Any) -> str:
 
 
 def environment(device: torch.device) -> dict[str, Any]:
-    """Versions, machine and git state, for later readers of the run."""
+    """Describe versions, machine and git state, for later readers of the run."""
     return {
         "hyperfront": _version("hyperfront"),
         "torch": torch.__version__,

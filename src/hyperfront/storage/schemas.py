@@ -1,40 +1,60 @@
 """Schema numbers of file formats: older files are upgraded when they are read.
 
-Every format has its own number, which the file states. :func:`upgrade` applies one function for each step from the
-file's number to the current one. A file from a newer version is refused.
+Every format is a :class:`Format` of its own, with its own steps and so its own number, which its files state. A file
+from a newer version is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from hyperfront.errors import CheckpointError
 
+Document = dict[str, Any]
 SPELLING = {"initialisation": "initialization", "maximise": "maximize"}
 """Keys that schema 1 of several formats spelled differently."""
 
 
-def upgrade(
-    document: dict[str, Any], steps: Sequence[Callable[[dict[str, Any]], dict[str, Any]]], path: object = ""
-) -> dict[str, Any]:
-    """Upgrade a document to the current schema, ``len(steps) + 1``; ``steps[k]`` leads from schema ``k + 1`` to
-    ``k + 2``. ``path`` names the file in the error message.
+@dataclass(frozen=True)
+class Format:
+    """A file format; ``steps[k]`` converts a document of schema ``k + 1`` to schema ``k + 2``.
 
-    >>> upgrade({"schema": 1, "maximise": True}, [respell])
-    {'schema': 2, 'maximize': True}
+    >>> Format("plan", (respell,)).upgrade({"format": "plan", "schema": 1, "maximise": True})
+    {'format': 'plan', 'schema': 2, 'maximize': True}
     """
-    found, newest = document.get("schema"), len(steps) + 1
-    if not isinstance(found, int) or isinstance(found, bool) or not 1 <= found <= newest:
-        raise CheckpointError(
-            "this version cannot read the schema of the file",
-            got=f"{path}: schema {found}",
-            expected=f"1 to {newest}",
-            fix="use the version of hyperfront that wrote it",
-        )
-    for step in steps[found - 1 :]:
-        document = step(document)
-    return document | {"schema": newest}
+
+    name: str
+    steps: tuple[Callable[[Document], Document], ...] = ()
+
+    @property
+    def schema(self) -> int:
+        """The current schema number."""
+        return len(self.steps) + 1
+
+    def stamp(self, document: Mapping[str, Any]) -> Document:
+        """A document to write, with its format and the current schema."""
+        return {"format": self.name, "schema": self.schema, **document}
+
+    def upgrade(self, document: Document, path: object = "") -> Document:
+        """Upgrade a document to the current schema; ``path`` names the file in the error message.
+
+        Raises a ``KeyError`` for a document of another format.
+        """
+        if document["format"] != self.name:
+            raise KeyError("format")
+        found = document.get("schema")
+        if not isinstance(found, int) or isinstance(found, bool) or not 1 <= found <= self.schema:
+            raise CheckpointError(
+                "this version cannot read the schema of the file",
+                got=f"{path}: schema {found}",
+                expected=f"1 to {self.schema}",
+                fix="use the version of hyperfront that wrote it",
+            )
+        for step in self.steps[found - 1 :]:
+            document = step(document)
+        return document | {"schema": self.schema}
 
 
 def respell(document: Any) -> Any:

@@ -27,7 +27,7 @@ BINS = 8
 
 @dataclass(frozen=True)
 class Wishes:
-    """What the user says about the columns."""
+    """The user's statements about the columns."""
 
     target: str
     sensitive: tuple[str, ...] = ()

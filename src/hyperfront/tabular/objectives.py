@@ -29,7 +29,7 @@ Objectives = Sequence[str] | Mapping[str, str | Own]
 
 @dataclass(frozen=True)
 class Named:
-    """What a name means: the loss that is trained, the score that is read, or one of both."""
+    """The meaning of a name: the loss for training, the score for reading, or only one of them."""
 
     label: str
     loss: Callable[..., Any] | None = None
@@ -146,7 +146,7 @@ PREFIX = {"binary": "smooth_", "classes": "smooth_", "regression": "scaled_"}
 
 
 def default_objectives(schema: Schema) -> tuple[str, ...]:
-    """The objectives that a table has unless the user names others."""
+    """Return the default objectives of a table."""
     if schema.task == "binary":
         return (
             ("log_loss", "fpr_gap", "fnr_gap") if schema.groups else ("log_loss_of_positives", "log_loss_of_negatives")
@@ -157,7 +157,7 @@ def default_objectives(schema: Schema) -> tuple[str, ...]:
 
 
 def default_scores(schema: Schema) -> tuple[str, ...]:
-    """The scores that a table has, beside those of its objectives."""
+    """Return the scores of a table besides the scores of its objectives."""
     usual = {
         "binary": ("error", "accuracy", "fpr", "fnr"),
         "classes": ("error", "accuracy"),
@@ -214,7 +214,7 @@ def worst(schema: Schema, objectives: Mapping[str, str | Own]) -> tuple[float, .
 
 
 def find(schema: Schema, spelled: str) -> tuple[Named, tuple[float, ...]]:
-    """What a name such as ``quantile_error:0.9`` means for the table, and its numbers."""
+    """Find the meaning of a name such as ``quantile_error:0.9`` for the table, and its numbers."""
     name, *texts = spelled.split(":")
     known = NAMES[schema.task]
     if name not in known:

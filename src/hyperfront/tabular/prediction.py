@@ -23,7 +23,7 @@ ROWS = 8192
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """What a model says about the rows of a table."""
+    """A model's predictions for the rows of a table."""
 
     values: np.ndarray
     """The class of every row as text ``[B]``, or a number ``[B]`` for regression."""
@@ -72,13 +72,13 @@ def predict(
     if isinstance(model, ParetoModel):
         if ray is None:
             raise HyperfrontError(
-                "nothing says which trade-off to predict at",
+                "no trade-off was chosen to predict at",
                 expected=f"one number for each of {', '.join(model.objectives)}",
                 fix="ray=front.select(...).ray, or ray=[...]",
             )
         model = model.at(ray)
     elif ray is not None:
-        raise HyperfrontError("the network is that of one ray already", got=f"ray={ray}", fix="leave ray= out")
+        raise HyperfrontError("the network is for one ray already", got=f"ray={ray}", fix="leave ray= out")
     columns: Any = read(table, encoding=encoding) if isinstance(table, str | Path) else table
     outputs = outputs_of(model, *schema.encode(columns))
     values, probabilities = decided(schema, outputs, threshold)

@@ -22,7 +22,7 @@ FIELD = 10**6
 
 
 def is_table(name: Any) -> bool:
-    """Whether a name is that of a table's file, by its ending."""
+    """Whether a file is a table, by the ending of its name."""
     return str(name).lower().endswith(SUFFIXES)
 
 

@@ -33,7 +33,7 @@ class Column:
     """The categories in the training rows, with the codes 1, 2, ..."""
     label: str = ""
     date: bool = False
-    """Whether a number is the days between 1970-01-01 and a date."""
+    """Whether a number counts the days between 1970-01-01 and a date."""
     mean: float = 0.0
     scale: float = 1.0
     """The mean and standard deviation of a number in the training rows."""
@@ -55,7 +55,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Schema:
-    """What a model knows about the columns of its table."""
+    """A model's knowledge of the columns of its table."""
 
     columns: tuple[Column, ...]
     """The inputs, in the order of the table."""
@@ -66,7 +66,7 @@ class Schema:
     sensitive: tuple[str, ...] = ()
     """The columns that divide the rows into groups."""
     cuts: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """Where the numbers of a sensitive column are cut into groups."""
+    """The numbers at which a sensitive column is cut into groups."""
     groups: tuple[str, ...] = ()
     """The groups, one for each combination of values of the sensitive columns."""
     center: float = 0.0
@@ -169,7 +169,7 @@ class Schema:
 
     @classmethod
     def read(cls, document: Any) -> Schema:
-        """Read what :meth:`document` wrote; anything else is a :class:`CheckpointError`."""
+        """Read the JSON of :meth:`document`; raise a :class:`CheckpointError` for anything else."""
         try:
             given = {name: value for name, value in document.items() if name not in ("columns", "cuts")}
             columns = tuple(_column(each) for each in document["columns"])

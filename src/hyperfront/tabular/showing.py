@@ -1,4 +1,4 @@
-"""How a table is shown on pages, by the server and in cards: rows with column names, decisions, and groups."""
+"""The presentation of a table on pages, by the server and in cards: rows with column names, decisions, and groups."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def presentation(schema: Schema, data: Mapping[str, Any]) -> Presentation:
 
 
 def decision_of(schema: Schema) -> Decision | None:
-    """How outputs become probabilities and classes; None for regression."""
+    """Make the rule that turns outputs into probabilities and classes; None for regression."""
     if schema.task == "regression":
         return None
     return Decision(torch.sigmoid if schema.task == "binary" else _softmax, schema.classes)

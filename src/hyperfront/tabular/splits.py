@@ -23,7 +23,7 @@ from hyperfront.tabular.columns import Columns, coded, is_date, numbers
 
 Plan = Literal["rows"] | Mapping[str, str]
 OWN = 0x7461626C65
-"""Separates our random numbers from those of other users of the same seed."""
+"""A constant that makes these random numbers differ from other uses of the same seed."""
 SHARES = {"train": 0.6, "val": 0.15, "calibration": 0.1, "test": 0.15}
 
 
@@ -73,7 +73,7 @@ def check_shares(shares: Mapping[str, float]) -> dict[str, float]:
     fine = set(shares) <= set(SHARES) and all(shares.get(name, 0) > 0 for name in ("train", "val", "test"))
     if not fine or min(shares.values()) < 0 or not math.isclose(total, 1, abs_tol=1e-6):
         raise DataError(
-            "these shares make no splits",
+            "these shares do not make splits",
             got=dict(shares),
             expected=f"positive shares that sum to 1, such as {SHARES}; calibration may be missing",
         )

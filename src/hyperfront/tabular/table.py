@@ -125,7 +125,7 @@ def recorded(
     seed: int = 0,
     data_dir: str | Path | None = None,
 ) -> Problem:
-    """Make the problem of a run again, from what its checkpoint records; the data are read when they are needed.
+    """Make the problem of a run again, from the record of its checkpoint; the data are read when they are needed.
 
     ``data_dir`` names the file of the table, or its folder, if it has moved. The recorded path is read only if size
     and SHA-256 of the file are those recorded, and a named file only if the same rows are in it.
@@ -149,7 +149,7 @@ def recorded(
         encoded = encode(known, columns)
         if fingerprint(encoded) != data.get("content"):
             raise DataError(
-                "the table is not the one that the run was trained on",
+                "the table differs from the table that the run was trained on",
                 got=data_dir or data.get("path"),
                 fix="name the same table: other rows would be among those that the model was trained on",
             )
@@ -208,7 +208,7 @@ def take(encoded: tuple[Tensor, ...], rows: Mapping[str, np.ndarray]) -> Splits:
 
 
 def fingerprint(encoded: tuple[Tensor, ...]) -> str:
-    """The SHA-256 of encoded rows, which is the same for a table in any format."""
+    """Compute the SHA-256 of encoded rows, which does not depend on the format of the table."""
     found = hashlib.sha256()
     for part in encoded:
         found.update(
@@ -220,7 +220,7 @@ def fingerprint(encoded: tuple[Tensor, ...]) -> str:
 
 
 def _opened(data: Table | str | Path, encoding: str | None) -> tuple[dict[str, Any], Columns]:
-    """Where the table is from, and its columns."""
+    """Return the origin of the table, and its columns."""
     if not isinstance(data, str | Path):
         return {"path": None}, columns_of(data)
     content = load_bytes(data)

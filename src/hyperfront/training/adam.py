@@ -1,7 +1,7 @@
-"""Adam as PyTorch has it, on a GPU in one launch for gradients that are tensors and one for those that are factors.
+"""Adam with PyTorch's results; on a GPU it takes one launch for all plain gradients, and one for factored gradients.
 
-PyTorch's fused kernel gives each thread block 65,536 numbers, so that the three million of a small hypernetwork occupy
-a third of a large GPU.
+PyTorch's fused kernel gives each thread block 65,536 numbers, so that the three million numbers of a small hypernetwork
+occupy only a third of a large GPU.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hyperfront.kernels.factors import Factors
 
 
 class Adam(torch.optim.Adam):
-    """The same update, options and state as ``torch.optim.Adam``."""
+    """Adam with the update, options and state of ``torch.optim.Adam``."""
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
@@ -24,7 +24,7 @@ class Adam(torch.optim.Adam):
 
     @property
     def factors(self) -> Factors | None:
-        """Where a step may leave gradients as factors (:mod:`hyperfront.kernels.factors`), if they can be used."""
+        """The store for gradients as factors (:mod:`hyperfront.kernels.factors`); None if they cannot be used."""
         return self._factors if len(self.param_groups) == 1 and self._suits(self.param_groups[0]) else None
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -53,13 +53,13 @@ class Adam(torch.optim.Adam):
         return None
 
     def _layers(self) -> tuple[list[tuple[Tensor, ...]], list[Tensor]]:
-        """The layers whose gradients are factors, each with its moments; and their counts of steps."""
+        """Return the layers whose gradients are factors, each with its moments, and their numbers of steps."""
         layers, counts = [], []
         for layer in self._factors.take():
             tensors = []
             for parameter in (layer.weight, layer.bias):
                 state = self.state[parameter]
-                if not state:  # as PyTorch begins
+                if not state:  # PyTorch's initial state
                     state["step"] = torch.zeros((), dtype=torch.float32, device=parameter.device)
                     state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
                 tensors += [parameter, state["exp_avg"], state["exp_avg_sq"]]
@@ -68,14 +68,14 @@ class Adam(torch.optim.Adam):
         return layers, counts
 
     def _rate(self, group: dict[str, Any]) -> Tensor:
-        """The learning rate on the device."""
+        """Return the learning rate as a tensor on the device."""
         if isinstance(group["lr"], Tensor) and group["lr"].is_cuda:
             return group["lr"]
         return torch.full((), float(group["lr"]), device=group["params"][0].device)
 
     def _suits(self, group: dict[str, Any]) -> bool:
         unusual = any(group[key] for key in ("amsgrad", "maximize", "differentiable", "decoupled_weight_decay"))
-        unusual = unusual or not group["capturable"]  # which would count its steps on the CPU
+        unusual = unusual or not group["capturable"]  # otherwise steps are counted on the CPU
         return not unusual and all(
             on_gpu(p) and p.dtype == torch.float32 and p.is_contiguous() for p in group["params"]
         )

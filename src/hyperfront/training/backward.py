@@ -1,4 +1,4 @@
-"""``backward``: a step in a training loop of your own, in the place of ``loss.backward()``."""
+"""``backward``: a step in your own training loop, instead of ``loss.backward()``."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def backward(
     rays, add up to one call on the whole batch, for a solver whose weights follow from the ray alone
     (:attr:`~hyperfront.solvers.Solver.fixed_weights`, such as ``LS``). It is an error for others.
 
-    In a job of several processes (``torch.distributed``), each with rows of its own, losses and gradients are averaged
+    In a job of several processes (``torch.distributed``), each with its own rows, losses and gradients are averaged
     over the ranks before the solver sees them, so that all ranks make the same update; ``model`` may be wrapped in
-    ``DistributedDataParallel``. Inside ``torch.autocast`` the losses run under autocast, and nothing else does.
+    ``DistributedDataParallel``. Inside ``torch.autocast`` only the losses run under autocast.
 
     >>> import hyperfront as hf
     >>> model = hf.wrap(torch.nn.Linear(1, 1), ["small", "large"])
@@ -77,7 +77,7 @@ def backward(
 
 @dataclass(frozen=True)
 class OwnLosses:
-    """A user's function of the network, with all that a step asks of a problem."""
+    """Adapts the user's function of the network to the interface of a problem."""
 
     model: ParetoModel
     losses: Callable[[Network], Tensor | Sequence[Tensor]]
@@ -99,13 +99,13 @@ class OwnLosses:
 
 
 def check_scale(solver: Solver, scale: float | Tensor) -> None:
-    """An error for a scale that is no positive number, or that the solver cannot have."""
-    tensor = isinstance(scale, Tensor)  # its value is not looked at: that would stop a GPU
+    """Raise an error for a scale that is no positive number, or that the solver does not support."""
+    tensor = isinstance(scale, Tensor)  # its value is not read: that would stop a GPU
     if not (scale.numel() == 1 if tensor else 0 < scale < math.inf):
         raise HyperfrontError("the scale is no positive number", got=scale, expected="for example 1 / micro_batches")
     if (tensor or scale != 1) and not solver.fixed_weights:
         raise HyperfrontError(
-            f"gradients of {type(solver).__name__} at micro-batches do not add up to the one at the whole batch",
+            f"gradients of {type(solver).__name__} at micro-batches do not add up to the gradient at the whole batch",
             got=f"scale = {scale}, and weights that depend on the losses or gradients of the batch",
             expected="scale = 1, or a solver whose weights follow from the ray alone, such as LS()",
             fix="one call for the whole batch, whose losses recompute each micro-batch in the backward pass "

@@ -1,4 +1,4 @@
-"""What happens beside the training. A callback overrides what it needs."""
+"""Callbacks: functions that training calls at its events."""
 
 from __future__ import annotations
 
@@ -14,36 +14,38 @@ from hyperfront.training.runs import read_records
 
 
 class Callback:
-    """Called by :func:`hyperfront.fit`; every method does nothing by default.
+    """The base of callbacks: :func:`hyperfront.fit` calls its methods, which do nothing by default.
 
-    ``record`` is a dict with ``epoch`` (from 1), ``step`` (since the start), ``losses`` by objective, ``status`` (how
-    many rays were solved how), ``lr``, ``seconds`` and, on validated epochs, ``validation``.
+    ``record`` is a dict with ``epoch`` (from 1), ``step`` (since the start), ``losses`` by objective, ``status`` (the
+    number of rays for each :class:`~hyperfront.solvers.Status`), ``lr``, ``seconds`` and, on validated epochs,
+    ``validation``.
     """
 
     def started(self, *, epochs: int, steps: int, epoch: int, step: int) -> None:
-        """Before the first step, at ``epoch`` and ``step`` of ``epochs`` with ``steps`` each (not 0 when resumed)."""
+        """Is called before the first step. A resumed run starts at ``epoch`` and ``step``, a new one at 0; it has
+        ``epochs`` with ``steps`` each."""
 
     def stepped(self) -> None:
-        """After each step."""
+        """Is called after each step."""
 
     def epoch_ended(self, record: dict[str, Any]) -> None:
-        """After each epoch."""
+        """Is called after each epoch."""
 
     def finished(self) -> None:
-        """After the last step, also after an error or an interruption."""
+        """Is called after the last step, also after an error or an interruption."""
 
     def aligned(self, *, turn: int, turns: int) -> None:
-        """After each turn (from 1) of the alignment that may follow."""
+        """Is called after each turn (from 1) of the alignment, if rays are aligned."""
 
 
 def tell(callbacks: Sequence[Callback], event: str, *args: Any, **kwargs: Any) -> None:
-    """All of them of an event, by the name of its method."""
+    """Call the method ``event`` of all callbacks."""
     for callback in callbacks:
         getattr(callback, event)(*args, **kwargs)
 
 
 class JsonLines(Callback):
-    """One JSON object for each epoch, appended to a file that is cut back to the checkpoint on resume."""
+    """Appends one JSON object for each epoch to a file. A resumed run first removes epochs after its checkpoint."""
 
     def __init__(self, path: str | Path):
         self.path = Path(path)

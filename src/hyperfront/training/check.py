@@ -1,13 +1,13 @@
-"""``check``: is a wrapped module driven as it should be? A step is compared with plain autograd on a plain copy.
+"""``check``: compare a step of a wrapped module with plain autograd on a plain copy of the module.
 
-The copy is what ``model.at(ray)`` returns: the module with the generated weights as its own parameters. With these
+The copy is the result of ``model.at(ray)``: the module with the generated weights as its own parameters.
 
-- its predictions must be those of the model at that ray;
-- it must compute with no parameter that it does not register, since nobody would generate or train that one;
-- the gradient of its losses must be the one that a step finds, which also tells whether a backward pass that runs parts
-  of the module again (activation checkpointing) sees the generated weights or others.
+- Its predictions must equal the model's predictions at that ray.
+- It must register every parameter that it computes with, since others would be neither generated nor trained.
+- The gradient of its losses must equal the gradient of the step. This also detects a backward pass that runs parts of
+  the module again (activation checkpointing) with other weights.
 
-Weights are moved from where they start, since there all these may look alike by chance.
+The comparison moves the weights away from their start, where wrong results may be right by chance.
 """
 
 from __future__ import annotations
@@ -35,22 +35,23 @@ from hyperfront.training.untouched import random_state, untouched
 
 Losses = Callable[[Any], Tensor | Sequence[Tensor]]
 TOLERANCES = {torch.float64: 1e-6, torch.float32: 1e-2}
-"""Relative errors that may be rounding; in other precisions, a tenth."""
+"""The largest relative errors by rounding; in other precisions, a tenth."""
 NEGLIGIBLE = 1e-3
-"""Gradients of tensors are compared relative to their norms, or to this share of the whole gradient's."""
+"""Gradients of tensors are compared relative to their norms, or to this share of the norm of the whole gradient."""
 
 
 class Checked(NamedTuple):
-    """What :func:`check` found, beside that nothing is wrong."""
+    """The result of :func:`check` for a model without faults."""
 
     error: float
     """The largest difference between the gradients, relative to their norm."""
     idle: tuple[str, ...]
-    """Generated tensors that none of the losses depends on, such as a head that they ignore."""
+    """Generated tensors that no loss depends on, such as an ignored head."""
 
 
 class Gradient(NamedTuple):
-    """Losses ``[m]`` and weights ``[m]`` at one ray, and the gradient of the weighted loss by theta ``[n]``."""
+    """Losses ``[m]`` and weights ``[m]`` at one ray, and the gradient of the weighted loss with respect to theta
+    ``[n]``."""
 
     losses: Tensor
     weights: Tensor
@@ -60,10 +61,9 @@ class Gradient(NamedTuple):
 def check(model: ParetoModel, batch: Batch, losses: Losses, *, rays: Tensor | Sequence | None = None) -> Checked:
     """Compare one step of ``model`` with plain autograd on a plain copy of its module; an error says where they differ.
 
-    ``batch`` is what the module takes, and ``losses(network)`` returns the ``m`` losses of one network, as for
-    :func:`hyperfront.backward`. Two rays are tried, or one, or those that are given. It takes as long as a few
-    steps, and leaves the model, its gradients and random numbers as they were. :func:`hyperfront.fit` does it before
-    its first step.
+    ``batch`` is an input of the module, and ``losses(network)`` returns the ``m`` losses of one network, as for
+    :func:`hyperfront.backward`. The check uses at most two rays. It takes as long as a few steps, and changes neither
+    the model nor its gradients nor random numbers. :func:`hyperfront.fit` calls it before its first step.
 
     >>> import hyperfront as hf
     >>> x = torch.randn(8, 4)
@@ -81,25 +81,25 @@ def check(model: ParetoModel, batch: Batch, losses: Losses, *, rays: Tensor | Se
             return _Comparison(model, batch, losses, chosen, restore).run(_moved(theta, model.target))
         except TargetError:
             raise
-        except Exception:  # the moved weights may be none that the module can work with
+        except Exception:  # the module may not work with the moved weights
             restore()
             return _Comparison(model, batch, losses, chosen, restore).run(theta)
 
 
 class _Comparison:
-    """A step of a model, and the same by a plain copy of its module."""
+    """A comparison of a model's step with the same step of a plain copy of its module."""
 
     def __init__(self, model: ParetoModel, batch: Batch, losses: Losses, rays: Tensor, restore: Callable[[], bool]):
         self.model, self.target, self.batch, self.losses = model, model.target, batch, losses
         self.rays, self.restore = rays, restore
 
     def run(self, theta: Tensor) -> Checked:
-        """Compare at the first ray alone, and at all rays together where that is no other computation by design."""
+        """Compare at the first ray alone, and then at all rays together unless their results may differ by design."""
         found = self._step(theta[:1], self.rays[:1])[0]
         changed = self.restore()
         plain, moved = self._plain(theta[0], self.rays[0], found.weights)
         errors = [self._judge(found, plain, self.rays[0], theta[0])]
-        if len(theta) > 1 and not changed and not moved:  # else rays see other random numbers or buffers
+        if len(theta) > 1 and not changed and not moved:  # otherwise each ray has its own random numbers or buffers
             first, second = self._step(theta, self.rays)
             self.restore()
             other, _ = self._plain(theta[1], self.rays[1], second.weights)
@@ -110,7 +110,7 @@ class _Comparison:
         return Checked(max(errors), tuple(part.name for part, gradient in named if not gradient.any()))
 
     def _step(self, theta: Tensor, rays: Tensor) -> list[Gradient]:
-        """What a step finds at each ray."""
+        """Take a step, and return its results at each ray."""
         model = copy.copy(self.model)
         given = _Given(theta)
         model._modules = {**self.model._modules, "hypernet": OwnHypernet(given, model.m, theta.shape[1])}
@@ -128,7 +128,7 @@ class _Comparison:
         return [Gradient(*each) for each in zip(result.losses, result.weights, len(rays) * given.theta.grad)]
 
     def _plain(self, theta: Tensor, ray: Tensor, weights: Tensor) -> tuple[Gradient, bool]:
-        """The same by plain autograd on a plain copy, and whether it drew random numbers."""
+        """Compute the results by plain autograd on a plain copy, and whether it drew random numbers."""
         module = self.target.module_at(theta, ray)
         self.restore()
         own = dict(module.named_parameters())
@@ -146,7 +146,7 @@ class _Comparison:
         return Gradient(each.detach(), weights, by_theta), moved
 
     def _refuse_other_predictions(self, theta: Tensor) -> None:
-        """An error, unless the module of ``model.at(ray)`` predicts like the model at that ray."""
+        """Raise an error unless ``model.at(ray)`` predicts like the model at that ray."""
         self.model.eval()
         for ray, row in zip(self.rays, theta):
             self.restore()
@@ -157,15 +157,15 @@ class _Comparison:
             error = max((_difference(*pair) for pair in zip(found, expected)), default=0.0)
             if error > _tolerance(row):
                 raise TargetError(
-                    "model.at(ray) does not predict what the model predicts at that ray",
+                    "model.at(ray) predicts other values than the model at that ray",
                     got=f"a relative difference of {error:.2g}",
                     expected="the same outputs from a copy that has the generated weights as its own parameters",
                     fix="reach every parameter as an attribute of its layer (self.layer.weight) when the module is "
-                    "called: a list, dict or function made in the constructor keeps the tensors of before",
+                    "called: a list, dict or function made in the constructor keeps the old tensors",
                 )
 
     def _judge(self, found: Gradient, plain: Gradient, ray: Tensor, theta: Tensor) -> float:
-        """The relative difference of the gradients, or an error that names the tensor."""
+        """Return the relative difference of the gradients, or raise an error that names the tensor."""
         tolerance = _tolerance(theta)
         whole = plain.by_theta.norm()
         parts = list(zip(self.target.assembly.parts, *(g.by_theta.split(self.target.sizes) for g in (found, plain))))
@@ -183,28 +183,28 @@ class _Comparison:
                 "with generate=",
             )
         raise TargetError(
-            "the gradient of a step is not that of a plain copy of the module with the same weights",
+            "the gradient of a step differs from the gradient of a plain copy of the module with the same weights",
             got=f"a relative error of {errors[worst]:.2g} in {parts[worst][0].name}"
             + ("" if _difference(found.losses, plain.losses) <= tolerance else ", and other losses"),
             expected=f"at most {tolerance:g}",
-            fix="if the module runs parts of itself again in the backward pass (activation checkpointing, an "
-            "autograd.Function of your own), switch that off",
+            fix="if the module runs parts of itself again in the backward pass (activation checkpointing, or your own "
+            "autograd.Function), switch that off",
         )
 
     def _is_random(self, plain: Gradient, ray: Tensor, theta: Tensor) -> bool:
-        """Whether the plain copy itself finds another gradient in one of three further calls."""
+        """Whether the gradient of the plain copy itself differs in one of three further calls."""
         again = (self._plain(theta, ray, plain.weights)[0].by_theta for _ in range(3))
         return any(_difference(gradient, plain.by_theta) > _tolerance(theta) for gradient in again)
 
 
 def _two_rays(m: int) -> Tensor:
-    """All objectives alike, and each more than the one before."""
+    """Make two rays: one with equal entries, and one with growing entries."""
     shares = torch.stack([torch.ones(m), torch.arange(1.0, m + 1)])
     return shares / shares.sum(-1, keepdim=True)
 
 
 class _Given(nn.Module):
-    """A hypernetwork whose output is what it was given."""
+    """A hypernetwork with a constant output."""
 
     def __init__(self, theta: Tensor):
         super().__init__()
@@ -215,7 +215,7 @@ class _Given(nn.Module):
 
 
 class _Balanced(Solver):
-    """Weights with which every objective counts, be it large or small."""
+    """A solver whose weights balance the sizes of the losses, so that every objective counts."""
 
     joint = False
 
@@ -226,14 +226,14 @@ class _Balanced(Solver):
 
 
 def _moved(theta: Tensor, target: Target) -> Tensor:
-    """Weights near ``theta [R, n]``, other ones at each ray: numbers keep their sign and size, and zeros move too."""
+    """Perturb ``theta [R, n]`` differently at each ray: numbers keep their sign and size, and zeros move too."""
     count = torch.arange(theta.numel(), device=theta.device, dtype=torch.float64).view_as(theta)
     first, second = (12.9898 * count).sin().to(theta), (78.233 * count).sin().to(theta)
     return theta * (1 + 0.1 * first) + 0.01 * second * theta.abs().mean()
 
 
 def _difference(found: Tensor, expected: Tensor) -> float:
-    """The norm of the difference, relative to that of what is expected."""
+    """Compute the norm of the difference, relative to the norm of the expected tensor."""
     found, expected = found.detach().double(), expected.detach().double()
     return float((found - expected).norm() / expected.norm().clamp_min(1e-30)) if found.numel() else 0.0
 

@@ -1,8 +1,8 @@
-"""When the checkpoints of a run are written, which one a resumed run continues from, and the best weights so far.
+"""The checkpoints of a run: when to write them, and how to resume from them.
 
-``last`` holds the state of the training with the best weights so far, so that one file is enough to continue, and
-``previous`` is the one before. ``best`` holds the best weights alone, for users; where it is missing or damaged, it is
-written again from ``last``.
+``last`` holds the state of the training and the best weights so far, so that one file is enough to continue, and
+``previous`` is the ``last`` before it. ``best`` holds the best weights alone, for users; if it is missing or damaged,
+it is written again from ``last``.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from hyperfront.training.runs import RunFolder
 from hyperfront.training.state import TrainingState
 
 INTERVAL = 20
-"""The next checkpoint is due after this many times the seconds that writing the last one took."""
+"""The time between checkpoints is this multiple of the time that writing the last one took."""
 WITHIN = 60.0
-"""Inside an epoch, the next checkpoint is also not due before so many seconds."""
+"""The least seconds between checkpoints in the middle of an epoch."""
 
 
 class Checkpoints:
-    """``last``, ``previous`` and ``best`` of a run; without a folder, the best weights stay in memory alone."""
+    """``last``, ``previous`` and ``best`` of a run; without a folder, the best weights are kept in memory only."""
 
     def __init__(self, folder: RunFolder | None, state: TrainingState, identity: str):
         self.folder, self.state, self.identity = folder, state, identity
@@ -31,10 +31,10 @@ class Checkpoints:
         self._written, self._cost = time.perf_counter(), 0.0
 
     def resume(self) -> None:
-        """Continue from the newest checkpoint that is whole, if there is one; repair ``best``."""
+        """Continue from the newest undamaged checkpoint, if there is one, and repair ``best``."""
         if self.folder is None or not self._load(self.folder.last, self.folder.previous):
             return
-        if self.state.best is None:  # a run of an older schema, which kept the best weights in their own file only
+        if self.state.best is None:  # schema 2 stored the best weights in their own file only
             found = self.folder.tensors("best") if self.folder.best.exists() else {}
             self.state.best = {name: tensor.to(self.state.model.device) for name, tensor in found.items()}
         elif self.state.best and not self._best_is_whole():
@@ -51,14 +51,14 @@ class Checkpoints:
                 raise
             self.state.load(previous, self.identity)
             kept = last.replace(last.with_name("damaged.safetensors"))
-            warnings.warn(f"{error.what}: continuing from the one before; the damaged file is {kept}", stacklevel=5)
+            warnings.warn(f"{error.what}: continuing from {previous}; the damaged file is {kept}", stacklevel=5)
             return True
         if previous.exists():
             self.state.load(previous, self.identity)
         return previous.exists()
 
     def _best_is_whole(self) -> bool:
-        """Whether ``best`` is there, undamaged, and of this run and the epoch that the state says."""
+        """Whether ``best`` exists, is undamaged, and holds the best weights of this run."""
         assert self.folder is not None
         try:
             found = checkpoint.read(self.folder.best)[1].get("run")
@@ -76,7 +76,7 @@ class Checkpoints:
         self._best_is_new = True
 
     def write(self) -> None:
-        """Write the best weights, if they are new, and then the state that knows of them."""
+        """Write the best weights, if they are new, and then the state."""
         if self.folder is None:
             return
         start = time.perf_counter()
@@ -85,19 +85,19 @@ class Checkpoints:
         self._best_is_new = False
         first = not self.folder.last.exists()
         self.state.save(self.folder.last, self.identity, previous=self.folder.previous)
-        if first:  # a second copy from the beginning on
+        if first:  # so that there are two copies from the beginning
             files.write_bytes(self.folder.previous, self.folder.last.read_bytes())
         self._written = time.perf_counter()
         self._cost = self._written - start
 
     def write_aligned(self) -> None:
-        """Write the model, which has the best weights and was aligned, as ``best``."""
+        """Write the aligned model as ``best``."""
         if self.folder is not None:
             document = {"model": self.state.model.document(), "run": self._run_of_best()}
             checkpoint.write(self.folder.best, self.state.model.state_dict(), document)
 
     def write_if_due(self, *, done: bool) -> None:
-        """Write at the end of a run, and often enough that writing takes a twentieth of the time."""
+        """Write at the end of a run, and so often that writing takes a twentieth of the time."""
         if done or time.perf_counter() - self._written >= INTERVAL * self._cost:
             self.write()
 

@@ -1,4 +1,4 @@
-"""Only algorithms that give the same bytes every time."""
+"""Determinism: only algorithms that give the same bytes every time."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from contextlib import contextmanager
 import torch
 
 WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
-"""Without it matrix products on a GPU may differ from run to run, and PyTorch refuses them."""
+"""A variable of the environment. Without it, matrix products on a GPU may differ between runs, and PyTorch refuses
+them in deterministic mode."""
 
 
 @contextmanager
 def only_deterministic(wanted: bool) -> Iterator[None]:
-    """If ``wanted``, an operation without a deterministic algorithm is PyTorch's error inside, and all is as before
-    outside.
-    """
+    """If ``wanted``, make PyTorch refuse operations without a deterministic algorithm within the ``with`` block."""
     if not wanted:
         yield
         return

@@ -1,4 +1,4 @@
-"""What the steps of an epoch are made of, drawn from ``(seed, epoch)`` alone."""
+"""The rays and batches of an epoch, which depend on ``(seed, epoch)`` alone."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from hyperfront.training.try_out import try_out
 
 
 def seeded(*numbers: int) -> torch.Generator:
-    """A generator for these numbers, such as seed and epoch, on the CPU."""
+    """Make a generator on the CPU, seeded by numbers such as seed and epoch."""
     seed = np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> np.uint64(1)
     return torch.Generator().manual_seed(int(seed))
 
 
 class Epochs:
-    """The rays and batches of one epoch after another."""
+    """The rays and batches of all epochs."""
 
     def __init__(self, state: TrainingState, problem: Problem, preferences: Preferences, settings: Settings):
         self.state, self.problem, self.preferences, self.settings = state, problem, preferences, settings
         self.model, self.source = state.model, problem.train.source
         self.length = self.source.steps(settings.batch_size)
-        """Steps in an epoch."""
+        """The number of steps in an epoch."""
 
     def rays(self, epoch: int) -> tuple[Tensor, torch.Generator]:
-        """The rays ``[steps, R, m]`` of ``epoch``, on the CPU, and the generator that goes on to draw its batches."""
+        """Draw the rays ``[steps, R, m]`` of ``epoch`` on the CPU; return them and the generator for its batches."""
         generator = seeded(self.settings.seed, epoch)
         count = self.settings.rays_per_step
         rays = self.preferences.sample(self.length * count, self.model.m, generator)
         return rays.view(self.length, count, -1), generator
 
     def steps(self, epoch: int, skip: int) -> Iterator[tuple[Tensor, Batch]]:
-        """The rays and batch of every step of ``epoch``, without the first ``skip``."""
+        """Yield the rays and batch of every step of ``epoch``, without the first ``skip``."""
         rays, generator = self.rays(epoch)
         rays = rays.to(next(self.model.hypernet.parameters()))
         yield from zip(rays[skip:], self.source.epoch(self.settings.batch_size, generator, self.model.device, skip))
 
     def try_out(self) -> None:
-        """Check the objectives and scores on the first step; random numbers and buffers stay as they were."""
+        """Check the objectives and scores on the first step, without changing random numbers or buffers."""
         buffers = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
         with looking(self.source, self.model.device):
             found = next(self.steps(0, 0), None)

@@ -1,4 +1,4 @@
-"""A module or loss that fails on the first batch: which layer or objective it was, and what it was given."""
+"""Errors of a module or loss on the first batch: they name the layer or objective, and its inputs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from hyperfront.storage.batches import Batch
 from hyperfront.storage.nests import leaves
 
 FAULTS = (RuntimeError, TypeError, ValueError, IndexError)
-"""What PyTorch raises for tensors that do not fit."""
+"""The errors that PyTorch raises for tensors of a wrong shape or type."""
 
 
 @contextmanager
 def named_failures(problem: Problem, network: Network, batch: Batch) -> Iterator[None]:
-    """Inside, such a failure becomes an error that names its place, found by running ``network`` part by part."""
+    """Turn a failure within the ``with`` block into an error that names its place: run ``network`` part by part."""
     try:
         yield
     except torch.OutOfMemoryError:
@@ -30,7 +30,7 @@ def named_failures(problem: Problem, network: Network, batch: Batch) -> Iterator
     except FAULTS as error:
         if not isinstance(error, HyperfrontError) or isinstance(error.__cause__, FAULTS):
             _retrace(problem, network, batch)
-        raise error  # one that this network does not have alone
+        raise error  # the network alone does not fail
 
 
 def _retrace(problem: Problem, network: Network, batch: Batch) -> None:
@@ -67,7 +67,7 @@ def _explained(kind: type[HyperfrontError], what: str, given: Any) -> Iterator[N
 
 @contextmanager
 def _following(module: nn.Module, entered: list[str]) -> Iterator[None]:
-    """Inside, ``entered`` holds the names of the layers that have not returned, the innermost last."""
+    """Keep the names of the layers that have not returned in ``entered``, the innermost last."""
 
     def leave(*_: Any) -> None:
         entered.pop()
@@ -90,7 +90,7 @@ def _layer(module: nn.Module, entered: list[str], x: Batch) -> str:
 
 
 def shapes(nest: Any) -> str:
-    """The tensors of a nest in words.
+    """Describe the tensors of a nest in words.
 
     >>> shapes((torch.zeros(2, 3), {"ids": torch.zeros(2, dtype=torch.long)}))
     '0: float32 [2, 3], 1.ids: int64 [2]'

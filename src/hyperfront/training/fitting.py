@@ -1,9 +1,9 @@
 """``fit``: a run from its settings to its front, in three parts: prepare, run, finish.
 
-Randomness: the rays and the order of the data of epoch ``e``, and nothing else, come from a generator seeded by
-``(seed, e)`` on the CPU, so that a run can be resumed in the middle of an epoch and a GPU sees the same rays. Dropout
-and user code draw from PyTorch's global generator, which is seeded at the start, kept in the checkpoint, and given back
-to the caller as it was.
+Randomness: only the rays and the order of the data of epoch ``e`` come from a generator seeded by ``(seed, e)`` on the
+CPU, so that a run can be resumed in the middle of an epoch and a GPU sees the same rays. Dropout and user code draw
+from PyTorch's global generator. It is seeded at the start, stored in the checkpoint, and restored for the caller at the
+end.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from hyperfront.training.state import TrainingState
 from hyperfront.training.step import Step
 
 SETTINGS = ("epochs", "rays_per_step", "batch_size", "lr", "schedule", "warmup", "validate_every")
-"""The settings that a problem may have defaults for."""
+"""The settings whose defaults a problem may state."""
 DEFAULTS: Mapping[str, Any] = {
     "solver": EPO(),
     "preferences": Dirichlet(),
@@ -94,45 +94,47 @@ def fit(
 ) -> Run:
     """Train ``model`` on ``problem``; afterwards it holds the weights with the best validation hypervolume.
 
-    Some problems, such as tables, have defaults of their own (:attr:`Problem.training`); the others have those below.
+    Without validation data, or without a reference point for the hypervolume, it holds the last weights. A warning
+    tells if all rays end at the same losses, which happens if units of the hypernetwork died.
 
-    It holds the last weights where there are no validation data, or no reference point to measure a hypervolume from.
-    A warning says if all rays end at the same losses, which happens to hypernetworks whose units died.
+    Some problems, such as tables, have their own defaults (:attr:`Problem.training`); the other problems have the
+    defaults below.
 
     Args:
-        model: What :func:`hyperfront.wrap` returns.
-        problem: What :func:`hyperfront.supervised` or :func:`hyperfront.analytic` returns.
-        solver: How the objectives' gradients are weighted; EPO by default.
-        preferences: How training rays are drawn; Dirichlet(0.2) by default.
+        model: A model that :func:`hyperfront.wrap` made.
+        problem: A problem that :func:`hyperfront.supervised` or :func:`hyperfront.analytic` made.
+        solver: Weighs the objectives' gradients; EPO by default.
+        preferences: Draws the training rays; Dirichlet(0.2) by default.
         epochs: Passes over the training data, 30 by default; for an analytic problem, 100 steps each.
-        rays_per_step: Rays that one step takes a gradient at, 1 by default.
-        batch_size: Rows of a step, 256 by default. A loader has a batch size of its own.
+        rays_per_step: The number of rays of one step, 1 by default.
+        batch_size: Rows of a step, 256 by default. A loader has its own batch size.
         share_batch: Every ray of a step sees the whole batch; by default the batch is split among them.
         optimizer: Makes an optimizer from the parameters; Adam with ``lr`` by default.
-        lr: The learning rate of that Adam, 0.001 by default.
+        lr: The learning rate of the default Adam, 0.001 by default.
         schedule: ``"cosine"``, the default, ``"constant"``, or a function that makes a scheduler from the optimizer. It
             is stepped after every step.
         warmup: Steps over which the learning rate rises from 0, before the cosine or constant schedule; 0 by default.
-        seed: Fixes rays, order of the data, and what PyTorch draws (dropout).
+        seed: Fixes rays, order of the data, and PyTorch's random numbers (dropout).
         out: The run folder: ``config.json`` and ``environment.json`` (written before the first step),
             ``metrics.jsonl``, ``last.safetensors``, ``previous.safetensors`` (the checkpoint before),
             ``best.safetensors`` (where weights are selected), ``front.json``. Checkpoints are written on Ctrl-C,
-            SIGTERM and SIGHUP, at the end, and so often that it takes a twentieth of the time, in long epochs too.
-        resume: Continue the run in ``out`` exactly where it stopped. If its newest checkpoint is damaged, the one
-            before is used, with a warning.
-        device: Where to train; by default where the model is.
-        engine: How steps are run (:mod:`hyperfront.training.engines`), with the same numbers: ``"auto"``, ``"eager"``,
+            SIGTERM and SIGHUP, at the end, and so often that writing takes a twentieth of the time, also within long
+            epochs.
+        resume: Continue the run in ``out`` exactly where it stopped. If its newest checkpoint is damaged, the run
+            continues from the one before, with a warning.
+        device: The device to train on; by default the model's.
+        engine: Runs the steps (:mod:`hyperfront.training.engines`), with the same numbers: ``"auto"``, ``"eager"``,
             ``"compiled"`` or ``"graph"``.
-        deterministic: Two runs with the same seed, machine and engine end at the same bytes. PyTorch's deterministic
-            algorithms are used; an operation that has none is an error, and some are slower.
-        precision: How products of a training step are rounded (:mod:`hyperfront.training.precision`): ``"float32"``,
-            ``"tf32"``, ``"bf16"``, or None for what PyTorch is set to.
+        deterministic: Two runs with the same seed, machine and engine end at the same bytes. This uses PyTorch's
+            deterministic algorithms, some of which are slower; an operation without one is an error.
+        precision: The rounding of products (:mod:`hyperfront.training.precision`): ``"float32"``, ``"tf32"``,
+            ``"bf16"``, or None for PyTorch's present setting.
         validate_every: Epochs between validations, 1 by default; the last epoch always has one.
-        validation_rays: The rays to validate at, or how many of them to lay out evenly, 25 by default.
-        patience: Validations without a better hypervolume that end the run.
+        validation_rays: The rays to validate at, or their number for an even grid; 25 by default.
+        patience: The run ends after so many validations without a better hypervolume.
         align: Align rays on the validation data at the end (:func:`hyperfront.align`).
-        criterion: Measures the validation front instead of its hypervolume; the larger, the better.
-        callbacks: Told of every step and epoch; a progress bar by default.
+        criterion: Measures the validation front instead of its hypervolume; larger is better.
+        callbacks: Called at every step and epoch; a progress bar by default.
     """
     refuse_autocast("fit")
     refuse_several("fit")
@@ -176,7 +178,7 @@ def fit(
     )
     job.check()
     model.to(device or model.device)
-    model.alignment = model.alignment[:0]  # the alignment of other weights says nothing about new ones
+    model.alignment = model.alignment[:0]  # an alignment applies to the weights that it was measured with only
     model.record = job.record()
     job.check_folder(resume)
     with _surroundings(job):
@@ -195,7 +197,7 @@ class _Prepared(NamedTuple):
 
 @contextmanager
 def _surroundings(job: Job) -> Iterator[None]:
-    """Inside, no other process trains in the folder, and random numbers are the run's own."""
+    """Lock the folder, apply the settings of PyTorch, and seed the random numbers within the ``with`` block."""
     device, folder = job.model.device, job.folder
     alone = locks.alone_in(folder.path) if folder else nullcontext()
     generators = [device] if device.type == "cuda" else []
@@ -211,7 +213,7 @@ def _surroundings(job: Job) -> Iterator[None]:
 
 @contextmanager
 def _discarding(folder: RunFolder | None) -> Iterator[None]:
-    """Leave nothing behind of a run that fails before its first checkpoint."""
+    """Remove the files of a run that fails before its first checkpoint."""
     try:
         yield
     except HyperfrontError:
@@ -221,7 +223,7 @@ def _discarding(folder: RunFolder | None) -> Iterator[None]:
 
 
 def _prepare(job: Job, engine: str, resume: bool) -> _Prepared:
-    """Optimizer, state and engine of a run, where it starts or stopped; its first step is tried out."""
+    """Make optimizer, state and engine of a new or resumed run; try out the first step of a new run."""
     model, problem, settings, folder = job.model, job.problem, job.settings, job.folder
     optimizer = settings.make_optimizer(model.parameters())
     steps = settings.epochs * problem.train.source.steps(settings.batch_size)
@@ -260,8 +262,8 @@ def _finish(job: Job, checkpoints: Checkpoints) -> Front | None:
     front = evaluate(model, job.problem.val, job.rays, batch_size=batch_size)
     if len(front) > 1 and (front.losses == front.losses[0]).all():
         warnings.warn(
-            f"all {len(front)} rays have the same validation losses: the hypernetwork came to ignore its ray; try "
-            "inputs of unit size, a larger hidden dimension, or a lower learning rate",
+            f"all {len(front)} rays have the same validation losses: the hypernetwork ignores its ray; try inputs of "
+            "unit size, a larger hidden dimension, or a lower learning rate",
             stacklevel=3,
         )
     if folder:
@@ -270,13 +272,13 @@ def _finish(job: Job, checkpoints: Checkpoints) -> Front | None:
 
 
 def resolved(problem: Problem | None, **given: Any) -> dict[str, Any]:
-    """The given arguments of :func:`fit`; those that are None are the problem's, or else the general defaults."""
+    """Replace arguments of :func:`fit` that are None by the problem's defaults, or else by the general ones."""
     own = problem.training() if problem and problem.training and None in given.values() else {}
     return {name: own.get(name, DEFAULTS[name]) if value is None else value for name, value in given.items()}
 
 
 def settings_of(arguments: Mapping[str, Any]) -> Settings:
-    """The settings that :func:`fit` would have with these arguments, checked."""
+    """Return the settings of a call of :func:`fit` with these arguments, checked."""
     asked = inspect.signature(fit).bind_partial(**arguments)
     asked.apply_defaults()
     used = {part.name: asked.arguments[part.name] for part in fields(Settings)}

@@ -1,4 +1,4 @@
-"""What people hand over to ``fit`` where something else is expected."""
+"""Checks of the types of ``fit``'s arguments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hyperfront.training.callbacks import Callback
 
 
 def check_handed(model: Any, problem: Any, preferences: Any, callbacks: Any) -> None:
-    """An error for plain modules, data, classes and single callbacks."""
+    """Raise an error for a plain module, data, a class or a single callback in place of the right argument."""
     expect_model(model, "fit")
     if not isinstance(problem, Problem):
         raise HyperfrontError(
@@ -26,21 +26,23 @@ def check_handed(model: Any, problem: Any, preferences: Any, callbacks: Any) -> 
         )
     if isinstance(preferences, type) or (preferences is not None and not hasattr(preferences, "sample")):
         raise HyperfrontError(
-            "these are no preferences",
+            "preferences= draws rays",
             got=kind_of(preferences),
             expected=f"an instance, such as hyperfront.{Dirichlet.__name__}(0.2)",
         )
     told = [] if callbacks is None else list(callbacks) if isinstance(callbacks, Sequence) else [callbacks]
     if wrong := [each for each in told if not isinstance(each, Callback)]:
         raise HyperfrontError(
-            "this is no callback", got=kind_of(wrong[0]), expected="instances of hyperfront.training.Callback"
+            "an entry of callbacks= is no callback",
+            got=kind_of(wrong[0]),
+            expected="instances of hyperfront.training.Callback",
         )
     if told and not isinstance(callbacks, Sequence):
         raise HyperfrontError("callbacks are a list", got=kind_of(callbacks), fix="callbacks=[...]")
 
 
 def check_makers(optimizer: Any, schedule: Any) -> None:
-    """An error for an optimizer or schedule that is made already: it would hold on to other parameters."""
+    """Raise an error for an optimizer or schedule that is made already: it would refer to other parameters."""
     if isinstance(optimizer, Optimizer) or not (optimizer is None or callable(optimizer)):
         raise HyperfrontError(
             "optimizer= makes an optimizer from the parameters that fit finds",
@@ -59,6 +61,6 @@ def check_makers(optimizer: Any, schedule: Any) -> None:
 
 
 def check_made(made: Any, wanted: type, what: str) -> None:
-    """An error if a function returned something else."""
+    """Raise an error if the user's function returned an object of a wrong type."""
     if not isinstance(made, wanted):
-        raise HyperfrontError(f"{what}= returned something else", got=kind_of(made), expected=f"a {wanted.__name__}")
+        raise HyperfrontError(f"{what}= returned a wrong type", got=kind_of(made), expected=f"a {wanted.__name__}")

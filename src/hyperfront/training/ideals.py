@@ -1,16 +1,16 @@
-"""Losses below the ideal of their objective, for solvers that measure losses from it (:attr:`Solver.least`).
+"""Losses below the ideal of their objective, for solvers that measure losses from an ideal (:attr:`Solver.least`).
 
 ====================================== =============================================================================
-an objective                           a loss below its ideal
+a loss below its ideal                 what happens
 ====================================== =============================================================================
-with an ideal, by rounding             is raised to the ideal and counted as floored
-with an ideal, at the first step       is an error: the ideal is none
-with an ideal, later                   is raised and counted; a warning if the mean of an epoch is below
-without one (that is 0)                is an error at that step
+by rounding                            It is raised to the ideal and counted as floored.
+at the first step                      It is an error: the ideal is wrong.
+later                                  It is raised and counted. A warning tells if the mean of an epoch is below.
+without a given ideal (below 0)        It is an error at that step.
 ====================================== =============================================================================
 
-An ideal is given by ``supervised(..., ideal=)`` or by the solver's own ``ideal``. So a run is not lost when it finds
-something better than what was believed to be best.
+``supervised(..., ideal=)`` or the solver's own ``ideal`` gives an ideal. By these rules, a run continues when it finds
+losses that are better than the supposed best ones.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from hyperfront.solvers import Solver, Status
 from hyperfront.solvers.base import per_objective
 
 ROUNDING = 1e-5
-"""Below an ideal by this share of it is rounding: some eighty steps of single precision, as long sums lose."""
+"""A loss below an ideal by this share of the ideal is due to rounding: long sums lose some eighty steps of float32."""
 
 
 class Ideals:
-    """The ideals of a problem's objectives, in its units, as a solver sees them."""
+    """The ideals of a problem's objectives, in the units of the solver."""
 
     def __init__(self, objectives: tuple[str, ...], units: Units, solver: Solver, device: torch.device):
         self.objectives, self.solver = objectives, solver
@@ -43,17 +43,17 @@ class Ideals:
         self.matter = solver.least is not None and bool(self.given.any())
         self.told = False
         self.around = Raising(solver, self.least.to(device), self.given.to(device)) if self.matter else solver
-        """The solver, which sees no loss below an ideal that was given."""
+        """The solver; losses below a given ideal are raised before it sees them."""
 
     def without_rounding(self, losses: Tensor) -> Tensor:
-        """Losses ``[R, m]`` below an ideal by no more than rounding are the ideal."""
+        """Raise losses ``[R, m]`` that are below an ideal by rounding to the ideal."""
         if not self.matter:
             return losses
         least, slack, given = (tensor.to(losses.device) for tensor in (self.least, self.slack, self.given))
         return torch.where(given & (losses < least) & (losses >= least - slack), least.to(losses.dtype), losses)
 
     def warn(self, means: Mapping[str, float]) -> None:
-        """Say once if the mean loss of an epoch is below an ideal: then the ideal is none."""
+        """Warn once if the mean loss of an epoch is below an ideal: then the ideal is wrong."""
         found = torch.tensor([means[name] for name in self.objectives], dtype=torch.float64)
         below = self.given & (found < self.least - self.slack)
         if self.told or not self.matter or not below.any():
@@ -61,15 +61,15 @@ class Ideals:
         self.told = True
         names = ", ".join(name for name, flag in zip(self.objectives, below.tolist()) if flag)
         warnings.warn(
-            f"the mean loss of an epoch is below the ideal of {names}: such losses count as zero, so rays mean less "
-            "the further they fall; give a smaller ideal=",
+            f"the mean loss of an epoch is below the ideal of {names}: losses below an ideal count as zero, so rays "
+            "cannot tell them apart; pass a smaller ideal=",
             stacklevel=4,
         )
 
 
 @dataclass(frozen=True)
 class Raising(Solver):
-    """A solver around another one, which sees losses of at least ``least [m]`` where an ideal is ``given [m]``."""
+    """Wraps a solver: losses below ``ideal [m]`` are raised to it where an ideal is ``given [m]``."""
 
     solver: Solver
     ideal: Tensor

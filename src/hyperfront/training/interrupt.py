@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP at a safe point: the first one asks the loop to stop, the second one stops at once."""
+"""Interruption by Ctrl-C, SIGTERM and SIGHUP: the first signal asks the loop to stop, the second one stops at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 TERMINATING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-"""Signals that end a process; Windows has no SIGHUP."""
+"""Signals that end a process, besides that of Ctrl-C; Windows has no SIGHUP."""
 
 
 class Terminated(KeyboardInterrupt, SystemExit):
@@ -24,7 +24,7 @@ class Terminated(KeyboardInterrupt, SystemExit):
 
 
 class Request:
-    """Whether somebody asked to stop, and by which signal; as a function, it is the handler of signals."""
+    """A request to stop, with its signal. It is also the handler of signals."""
 
     number: int | None = None
 
@@ -38,14 +38,14 @@ class Request:
         self.number = number
 
     def stopped(self, message: str = "") -> KeyboardInterrupt:
-        """The exception to raise."""
+        """Make the exception to raise."""
         return KeyboardInterrupt(message) if self.number in (None, signal.SIGINT) else Terminated(message, self.number)
 
 
 @contextmanager
 def stop_requests() -> Iterator[Request]:
-    """Inside, signals only ask to stop. SIGTERM and SIGHUP keep a handler that somebody has set, and stay ignored where
-    ``nohup`` ignores them."""
+    """Turn signals into a request to stop within the ``with`` block. SIGTERM and SIGHUP keep a handler that the program
+    has set, and stay ignored under ``nohup``."""
     request = Request()
     if threading.current_thread() is not threading.main_thread():
         yield request  # signals belong to the main thread

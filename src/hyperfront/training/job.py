@@ -1,4 +1,4 @@
-"""All that a run is made of, checked before its first step."""
+"""The job of a run: its parts, checked before the first step."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hyperfront.training.settings import Settings
 
 
 def record_of(problem: Problem, solver: Solver, seed: int) -> dict[str, Any]:
-    """What a checkpoint says about the training of its model: rays mean nothing without it."""
+    """Describe the training of a model for its checkpoint: rays have no meaning without it."""
     return {
         **describe(problem.identity or {}),
         "solver": type(solver).__name__,
@@ -52,12 +52,12 @@ class Job:
 
     @property
     def validates(self) -> bool:
-        """Whether there is a split to validate on."""
+        """Whether there is a validation split."""
         return "val" in self.problem.sources
 
     @property
     def selects(self) -> bool:
-        """Whether there are validation data to select weights on."""
+        """Whether validation data select the weights."""
         return self.problem.has_data and self.validates
 
     def check(self) -> None:
@@ -67,10 +67,10 @@ class Job:
             raise ProblemError("the training data gives no full batch", fix="lower the batch size")
         measurable = self.problem.reference is not None or self.criterion is not None
         if self.settings.patience is not None and not self.selects:
-            raise ProblemError("patience waits for a better front on validation data, and there are none")
+            raise ProblemError("patience needs validation data: it waits for a better front on them")
         if self.settings.patience is not None and not measurable:
             raise ProblemError(
-                "patience waits for a better hypervolume, which needs a reference point",
+                "patience needs a reference point: it waits for a better hypervolume",
                 fix="supervised(..., reference=(...)), a number above the losses you would accept for each objective",
             )
         if self.selects and not measurable:
@@ -80,11 +80,11 @@ class Job:
             self.problem.split("val")
 
     def record(self) -> dict[str, Any]:
-        """What a checkpoint says about the training of the model."""
+        """Describe the training for the checkpoint."""
         return record_of(self.problem, self.solver, self.settings.seed)
 
     def config(self) -> dict[str, Any]:
-        """The resolved configuration, as ``config.json`` holds it."""
+        """Return the resolved configuration, as ``config.json`` stores it."""
         source = self.problem.train.source
         return {
             **self.model.document(),
@@ -100,12 +100,12 @@ class Job:
         }
 
     def identity(self) -> str:
-        """The identity of the run: a checksum of ``config.json``, or of what it will hold."""
+        """Return the identity of the run: a checksum of the configuration, stored or about to be stored."""
         stored = self.folder.read_config() if self.folder and self.folder.config.exists() else None
         return identity_of(self.config() if stored is None else stored)
 
     def check_folder(self, resume: bool) -> None:
-        """Raise an error if the folder holds a run, unless it is to be resumed with the same configuration."""
+        """Raise an error if the folder holds a run, unless this job resumes it with the same configuration."""
         if self.folder is None or not self.folder.config.exists():
             return
         if not resume:
@@ -120,7 +120,7 @@ class Job:
         )
 
     def _stored_config(self, folder: RunFolder) -> dict[str, Any]:
-        """The configuration in the folder. A damaged one is written again, if a checkpoint confirms it."""
+        """Read the configuration in the folder. A damaged one is written again, if a checkpoint confirms it."""
         try:
             return folder.read_config()
         except CheckpointError as error:

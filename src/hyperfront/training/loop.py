@@ -21,11 +21,11 @@ from hyperfront.training.state import Position, TrainingState
 from hyperfront.training.validation import calibrate, validate
 
 FALLBACK_SHARE = 0.5
-"""A solver that fell back on more than this share of an epoch's rays is not the solver it is named after: an error."""
+"""Training ends with an error if the solver fell back on more than this share of an epoch's rays."""
 
 
 def run_epochs(job: Job, epochs: Epochs, engine: Engine, checkpoints: Checkpoints) -> list[dict[str, Any]]:
-    """Train to the end of the run; returns one record for each epoch, those before a resumption included."""
+    """Train to the end of the run, and return one record for each epoch, also for those before a resumption."""
     state, position, steps = epochs.state, epochs.state.position, epochs.length
     history = [record for record in (job.folder.records() if job.folder else []) if record["epoch"] <= position.epoch]
     started = {"epochs": job.settings.epochs, "steps": steps, "epoch": position.epoch, "step": position.step}
@@ -59,7 +59,7 @@ def run_epochs(job: Job, epochs: Epochs, engine: Engine, checkpoints: Checkpoint
 
 
 class _KeepsGoing:
-    """Called after every step: whether the epoch continues. It stops on request, and pauses to write a checkpoint."""
+    """Decides after every step whether the epoch continues. It stops on request, and pauses to write a checkpoint."""
 
     def __init__(self, job: Job, epochs: Epochs, checkpoints: Checkpoints, request: Request):
         self.callbacks, self.checkpoints, self.request = job.callbacks, checkpoints, request
@@ -78,7 +78,7 @@ def _done(job: Job, position: Position) -> bool:
 
 
 def _end_epoch(job: Job, epoch: int, checkpoints: Checkpoints) -> dict[str, Any]:
-    """Validate after ``epoch`` epochs where that is due; returns what the epoch's record gets from it."""
+    """Validate after ``epoch`` epochs, if it is due, and return the additions to the epoch's record."""
     settings, position = job.settings, checkpoints.state.position
     last = epoch == settings.epochs
     if not job.validates or not (last or epoch % settings.validate_every == 0):
@@ -105,10 +105,10 @@ def _record(state: TrainingState, steps: int) -> dict[str, Any]:
 
 
 def _improved(position: Position, reached: float | None) -> bool:
-    """Whether to keep these weights: the best so far, the last of equally good ones (until a point is below the
-    reference all are), and without a reference point always."""
+    """Whether to keep these weights: they are the best so far, or as good as the best (with a hypervolume of 0, for
+    example), or there is no reference point."""
     if reached is not None and math.isnan(reached):
-        raise LossError("the criterion says nothing of the validation front", got=reached, expected="a number")
+        raise LossError("the criterion returned NaN for the validation front", got=reached, expected="a number")
     better = reached is None or position.best is None or reached > position.best
     equal = reached == position.best
     position.best, position.stale = (reached, 0) if better else (position.best, position.stale + 1)
@@ -128,16 +128,16 @@ def _refuse_fallbacks(record: dict[str, Any], solver: Solver) -> None:
 
 
 def _refuse_broken(state: TrainingState, steps: int) -> None:
-    """Nothing that is broken may replace a checkpoint: an epoch must be whole, and its weights finite."""
+    """Raise an error before broken weights or an incomplete epoch replace a checkpoint."""
     position = state.position
     if _broken(state):
         raise LossError(
             f"losses, gradients or weights became NaN or infinite in epoch {position.epoch + 1}",
-            fix="lower the learning rate, or check the data for NaN; the last checkpoint is from before",
+            fix="lower the learning rate, or check the data for NaN; the last checkpoint is older, and valid",
         )
     if position.step < steps:
         raise ProblemError(
-            "the loader ended an epoch early", got=f"{position.step} full batches", expected=f"{steps}, as it announced"
+            "the loader ended an epoch early", got=f"{position.step} full batches", expected=f"{steps}, by its length"
         )
 
 
@@ -147,7 +147,7 @@ def _broken(state: TrainingState) -> bool:
 
 
 def _stop(checkpoints: Checkpoints, *, resumable: bool) -> str:
-    """Save after a signal, if the run can continue from this step; returns the message that says how."""
+    """Save after a signal, if the run can resume at this step, and return a message that says how to continue."""
     folder, position = checkpoints.folder, checkpoints.state.position
     where = f"stopped in epoch {position.epoch + 1}, after step {position.step}"
     if folder is None:

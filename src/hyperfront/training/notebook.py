@@ -1,4 +1,4 @@
-"""A run as the value of a notebook's cell: what was trained, how far it came, and its front."""
+"""Display of a run in a notebook: its model, its best hypervolume and its front."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ SOLVED = {
     "invalid": "not at all: a loss was NaN, infinite or negative",
 }
 LOSSES = 8
-"""Losses that are listed."""
+"""The number of losses in the list."""
 
 
 def html(run: Run) -> Markup:
-    """What was trained, the best hypervolume, how the rays were solved, and the front."""
+    """Show the model, the best hypervolume, the statuses of the rays, and the front."""
     record, history = run.model.record, run.history
     names = [shorten(name, 24) for name in run.model.objectives]
     shown = {"model": shorten(type(run.model.target.skeleton).__name__), "objectives": shorten(", ".join(names), 120)}
@@ -41,14 +41,14 @@ def html(run: Run) -> Markup:
     epochs = f"{len(history):,} epoch{'s' * (len(history) != 1)}"
     if run.front is None:
         front = markup.note("There are no validation data, so there is no front.")
-    else:  # the rest of what the front knows stands above it
+    else:  # the facts above show the rest of the front's provenance
         split = {key: value for key, value in run.front.provenance.items() if key == "split"}
         front = notebook.html(replace(run.front, provenance=split))
     return markup.block(f"Run of {epochs}", markup.facts(shown), front)
 
 
 def _best(run: Run) -> dict[str, str]:
-    """The best hypervolume of the validations, and the epoch it was reached in."""
+    """Find the best hypervolume of the validations, and its epoch."""
     volumes = [(record["epoch"], (record.get("validation") or {}).get("hypervolume")) for record in run.history]
     found = [(volume, epoch) for epoch, volume in volumes if volume is not None]
     if not found:

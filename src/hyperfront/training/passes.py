@@ -1,4 +1,4 @@
-"""The networks of a step that go through the target together, and the gradients of their losses."""
+"""Backward passes of a step: the gradients of the losses of networks that run together."""
 
 from __future__ import annotations
 
@@ -16,28 +16,29 @@ from hyperfront.model.hypernets import inner_products
 from hyperfront.solvers import Solver
 
 SMALL = 2**26
-"""Gradients of the objectives that have no more entries than this, all together, may be computed in one pass."""
+"""Gradients with at most this many entries, for all objectives together, may be computed in one pass."""
 
 
 @dataclass
 class Member:
-    """Networks that go through the target together: all rays of a step, or one of them."""
+    """Networks that run together: those of all rays of a step, or of one ray."""
 
     rays: Tensor
     """``[k, m]``"""
     leaf: Tensor
-    """``theta [k, n]``, where the graph of the target begins."""
+    """``theta [k, n]``, the leaf of the target's graph."""
     losses: Callable[[], Sequence[Tensor]]
-    """Runs the networks: their losses, ``m`` times ``[k]``."""
+    """Runs the networks, and returns their losses, ``m`` times ``[k]``."""
     kept: Callable[[], AbstractContextManager]
-    """Inside, the module can run again in the backward pass."""
+    """Makes a context in which the module can run again in the backward pass."""
     columns: Sequence[Tensor] = ()
     passes: list[Any] = field(default_factory=list)
     gradients: list[Tensor] = field(default_factory=list)
 
 
 def passes(model: ParetoModel, columns: Sequence[Tensor], wanted: list[Tensor], *, keep: bool) -> list[Any]:
-    """For each wanted tensor its ``m`` gradients, one for every objective, summed over rays: a tensor or a list."""
+    """Compute the ``m`` gradients of each wanted tensor, one for every objective, summed over rays; a tensor or list
+    each."""
     m = len(columns)
     if model.target.stacking.vectorizes(wanted[0].device) and m * wanted[0].numel() <= SMALL:
         losses = torch.stack(list(columns))
@@ -52,7 +53,7 @@ def passes(model: ParetoModel, columns: Sequence[Tensor], wanted: list[Tensor], 
         if column.requires_grad:
             keep_graph, ones = keep or j < m, torch.ones_like(column)
             found.append(torch.autograd.grad(column, wanted, ones, retain_graph=keep_graph, materialize_grads=True))
-        else:  # a gap between groups of which the batch has none
+        else:  # a gap between groups that have no rows in the batch
             found.append(tuple(torch.zeros_like(tensor) for tensor in wanted))
     return [list(each) for each in zip(*found)]
 
@@ -63,26 +64,27 @@ def _identity(m: int, dtype: torch.dtype, device: torch.device) -> Tensor:
 
 
 def _combine(weights: Tensor, rows: Sequence[Tensor]) -> Tensor:
-    """``sum_j weights_j rows_j``, for ``weights [m]`` and rows of any shape, or ``[m, R]`` and rows ``[R, n]``."""
+    """Compute ``sum_j weights_j rows_j``, for ``weights [m]`` and rows of any shape, or ``[m, R]`` and ``[R, n]``."""
     if isinstance(rows, Tensor):
         return torch.einsum("jr,jrn->rn", weights, rows) if weights.ndim > 1 else torch.tensordot(weights, rows, 1)
     weights = weights[..., None] if weights.ndim > 1 else weights
     total = weights[0] * rows[0]  # a copy, since autograd may hand out the same memory twice
     for weight, row in zip(weights[1:], rows[1:]):
-        total.addcmul_(weight, row)  # one at a time: of a large target, stacked copies would not fit
+        total.addcmul_(weight, row)  # one at a time: stacked copies of a large target would not fit
     return total
 
 
 def gram_of(model: ParetoModel, solver: Solver, rays: Tensor, rows: Sequence[Tensor]) -> Tensor:
-    """Inner products ``[R, m, m]`` of the objectives' gradients, ``m`` times ``[R, n]``, in the solver's space."""
+    """Compute inner products ``[R, m, m]`` of the objectives' gradients, ``m`` times ``[R, n]``, in the solver's
+    space."""
     if solver.space == "hypernetwork":
         return model.hypernet.gram(rays, torch.stack(list(rows), dim=1))
     return inner_products(rows)
 
 
 def weighted(member: Member, losses: Tensor, weights: Tensor, shared: list[nn.Parameter]) -> list[Tensor]:
-    """The gradients of ``sum_j weights_j losses_j``, summed over the rays of a member."""
-    if len(member.passes) > 1 or (member.passes and not shared):  # the passes gave all, whose m gradients go with each
+    """Compute the gradients of ``sum_j weights_j losses_j``, summed over the rays of a member."""
+    if len(member.passes) > 1 or (member.passes and not shared):  # the passes computed all gradients: combine them
         flat = weights[0] if len(weights) == 1 else weights.T
         return [_combine(flat, member.passes.pop(0)) for _ in range(len(member.passes))]
     if not member.passes:

@@ -1,4 +1,4 @@
-"""A plain module in the place of a network: what it returns, and which parameters that depends on."""
+"""A plain module, called like a network, whose outputs are traced back to parameters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hyperfront.storage.batches import Batch
 
 
 class PlainModule:
-    """A plain module, called as :class:`hyperfront.model.substitution.Network` is; it remembers what it returned."""
+    """A plain module, called like :class:`hyperfront.model.substitution.Network`. It remembers its outputs."""
 
     def __init__(self, module: nn.Module):
         self.module = module
@@ -25,7 +25,7 @@ class PlainModule:
         return output
 
     def refuse_unregistered(self, batch: Batch) -> None:
-        """An error if outputs depend on a parameter that the module does not list and that is not behind the batch."""
+        """Raise an error if outputs depend on a parameter that neither the module lists nor the batch depends on."""
         own = dict(self.module.named_parameters())
         known = {id(leaf) for leaf in [*own.values(), *_leaves(nests.tensors(batch))]}
         found = _leaves(nests.tensors(self.outputs))
@@ -43,7 +43,7 @@ class PlainModule:
 
 
 def _leaves(tensors: Sequence[Tensor]) -> Iterator[Tensor]:
-    """The tensors at the ends of the graphs behind ``tensors``."""
+    """Yield the leaves of the autograd graphs of ``tensors``."""
     yield from (tensor for tensor in tensors if tensor.requires_grad and tensor.grad_fn is None)
     nodes: list[Any] = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
     seen = set(nodes)

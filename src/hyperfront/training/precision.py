@@ -1,4 +1,4 @@
-"""How numbers are rounded in the products of a training step.
+"""Precision: the rounding of products in a training step.
 
 =========== ==============================================================================================
 ``float32`` products of float32 tensors are not rounded further
@@ -6,8 +6,8 @@
 ``bf16``    the target's forward pass and the losses run under ``torch.autocast`` in bfloat16
 =========== ==============================================================================================
 
-The hypernetwork, the Gram matrix, the solver and the optimizer keep the precision of the model's parameters, and so do
-validation and predictions.
+Everything else keeps the precision of the model's parameters: the hypernetwork, the Gram matrix, the solver, the
+optimizer, validation and predictions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ Precision = Literal["float32", "tf32", "bf16"]
 
 @contextmanager
 def products(precision: Precision | None) -> Iterator[None]:
-    """Inside, a GPU rounds the factors of float32 products to TF32, or does not; None leaves PyTorch's setting."""
+    """Set whether a GPU rounds the factors of float32 products to TF32 within the ``with`` block; None keeps PyTorch's
+    setting."""
     if precision is None:
         yield
         return
@@ -41,17 +42,17 @@ def products(precision: Precision | None) -> Iterator[None]:
 
 
 def cast(device: torch.device, dtype: torch.dtype | None) -> AbstractContextManager:
-    """Inside, products are computed in ``dtype``, and weights are cast anew for every call, since they change."""
+    """Compute products in ``dtype`` within the ``with`` block. Casts are not cached, since weights change."""
     return nullcontext() if dtype is None else torch.autocast(device.type, dtype, cache_enabled=False)
 
 
 def widened(loss: Tensor) -> Tensor:
-    """A loss in single precision, if it was computed in less."""
+    """Convert a loss of lower precision to single precision."""
     return loss.float() if loss.dtype in (torch.bfloat16, torch.float16) else loss
 
 
 def refuse_autocast(what: str) -> None:
-    """Raise an error inside ``torch.autocast``, which keeps the casts of weights for as long as it is open."""
+    """Raise an error inside ``torch.autocast``, which caches the casts of weights until its end."""
     if torch.is_autocast_enabled("cuda") or torch.is_autocast_enabled("cpu"):
         raise HyperfrontError(
             f"{what} was called inside torch.autocast, which would train with the casts of old weights",

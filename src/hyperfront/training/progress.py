@@ -1,6 +1,6 @@
-"""How far a training is: a bar in a terminal, one output of a notebook's cell, lines in a log.
+"""Progress of a training: a bar in a terminal, one output of a notebook's cell, or lines in a log.
 
-The last thing that each of them shows is the last epoch.
+Each of them shows the last epoch at the end.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 from hyperfront.training.callbacks import Callback
 
 LOG_EVERY = 30.0
-"""Seconds between lines of a log."""
+"""The least seconds between lines of a log."""
 CELL_EVERY = 0.25
-"""Seconds between changes of a notebook's output."""
+"""The least seconds between changes of a notebook's output."""
 
 
 class Progress(Callback):
-    """A progress bar with losses, hypervolume, uniformity and solver fallbacks: in a terminal and in a notebook. Where
-    there is neither, a line now and then."""
+    """Shows losses, hypervolume, uniformity and fallbacks of the solver: as a progress bar in a terminal and in a
+    notebook, otherwise as a line every half minute."""
 
     def started(self, *, epochs: int, steps: int, epoch: int, step: int) -> None:
         kind = _Cell if _in_notebook() else _Bar if sys.stderr.isatty() else _Log
@@ -42,30 +42,30 @@ class Progress(Callback):
 
 
 class _Display(ABC):
-    """Where progress is shown."""
+    """A way to show progress."""
 
     @abstractmethod
     def __init__(self, epochs: int, *, epoch: int, total: int, done: int): ...
 
     @abstractmethod
     def advance(self) -> None:
-        """A step more."""
+        """Show that a step is done."""
 
     @abstractmethod
     def epoch_ended(self, epoch: int, numbers: Mapping[str, str]) -> None:
-        """An epoch more, with these numbers."""
+        """Show that an epoch is done, with its numbers."""
 
     @abstractmethod
     def close(self) -> None:
-        """The training has ended, somehow: the last epoch stays."""
+        """Show the last epoch when the training has ended, also after an error."""
 
     @abstractmethod
     def aligned(self, turn: int, turns: int) -> None:
-        """After :meth:`close`, a turn of the alignment; nothing of it stays."""
+        """Show a turn of the alignment, after :meth:`close`, and remove it after the last turn."""
 
 
 class _Bar(_Display):
-    """A line of a terminal that is written over."""
+    """A line of a terminal that is overwritten."""
 
     def __init__(self, epochs: int, *, epoch: int, total: int, done: int):
         from tqdm import tqdm
@@ -92,7 +92,7 @@ class _Bar(_Display):
 
 
 class _Cell(_Display):
-    """One output of a notebook's cell, which is changed in its place. It needs no widgets."""
+    """One output of a notebook's cell, which is updated in place. It needs no widgets."""
 
     def __init__(self, epochs: int, *, epoch: int, total: int, done: int):
         from IPython.display import DisplayHandle
@@ -133,7 +133,7 @@ class _Cell(_Display):
 
 
 class _State:
-    """What a cell shows: text, and a bar where HTML is shown."""
+    """The output of a cell: text, and a bar in HTML."""
 
     def __init__(self, done: int, total: int, text: str):
         self.done, self.total, self.text = done, total, text
@@ -148,7 +148,7 @@ class _State:
 
 
 class _Log(_Display):
-    """Lines of the standard error output: one in half a minute, and one for the last epoch."""
+    """Lines on stderr: one every half minute, and one for the last epoch."""
 
     def __init__(self, epochs: int, *, epoch: int, total: int, done: int):
         self.epochs, self.said, self.line = epochs, time.perf_counter(), ""
@@ -170,14 +170,14 @@ class _Log(_Display):
 
 
 def _in_notebook() -> bool:
-    """Whether outputs go to a Jupyter kernel's client."""
+    """Whether this is a Jupyter kernel."""
     ipython = sys.modules.get("IPython")
     shell = getattr(ipython, "get_ipython", lambda: None)()
     return getattr(shell, "kernel", None) is not None
 
 
 def _numbers(record: dict[str, Any]) -> dict[str, str]:
-    """What is shown of an epoch, what matters most first."""
+    """Return the numbers of an epoch as texts, the most important ones first."""
     shown, validation = {}, record.get("validation") or {}
     if validation.get("hypervolume") is not None:
         shown["HV"] = f"{validation['hypervolume']:.4f}"
@@ -193,7 +193,7 @@ def _joined(numbers: Mapping[str, str]) -> str:
 
 
 def _that_fit(bar: Any, numbers: Mapping[str, str]) -> str:
-    """As many of these words as the terminal has room for: the bar would cut a number in the middle."""
+    """Join as many numbers as fit into the terminal, since the bar would cut a number in the middle."""
     alone = bar.format_meter(**{**bar.format_dict, "ncols": None, "postfix": ""})
     room, fits = shutil.get_terminal_size().columns - len(alone), ""
     for name, value in numbers.items():

@@ -1,8 +1,8 @@
-"""Several processes that train one model, each on rows of its own (``torch.distributed``).
+"""Several processes that train one model, each on its own rows (``torch.distributed``).
 
 All ranks draw the same rays. A step averages the losses and the gradients with respect to ``theta`` over the ranks
 before the solver sees them, so that every rank solves the same program, on the whole batch, and makes the same update
-of the hypernetwork. Gradients of the hypernetwork need no averaging then: they are a hundred times as large.
+of the hypernetwork. So the gradients of the hypernetwork, which are a hundred times as large, need no averaging.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ def check_same(rays: Tensor) -> None:
 
 
 def refuse_several(what: str) -> None:
-    """Raise an error in one of several processes, which would all do the same work."""
+    """Raise an error in a job of several processes, where each process would do the same work."""
     size = max(world_size(), int(os.environ.get("WORLD_SIZE", 1)))
     if size > 1:
         raise HyperfrontError(
             f"{what} does not share its work among processes",
             got=f"a job of {size} processes",
             expected="one process",
-            fix="start it without torchrun, or train with hyperfront.backward in a loop of your own, which averages "
-            "losses and gradients over the ranks",
+            fix="start it without torchrun, or train with hyperfront.backward in your own loop, which averages losses "
+            "and gradients over the ranks",
         )

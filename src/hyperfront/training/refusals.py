@@ -1,4 +1,4 @@
-"""What a step refuses: solvers that are none, losses that a solver cannot use, and an older form of checkpointing."""
+"""Errors of a step: for wrong solvers, losses that a solver cannot use, and reentrant activation checkpointing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hyperfront.solvers.base import per_objective
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Inside, what PyTorch says of the older form of activation checkpointing becomes an error with its fix."""
+    """Turn PyTorch's error about reentrant activation checkpointing within the ``with`` block into one with a fix."""
     try:
         yield
     except RuntimeError as error:
@@ -28,14 +28,14 @@ def explained() -> Iterator[None]:
 
 
 def check_solver(solver: Solver) -> Solver:
-    """An error for a name or a class where a solver should be."""
+    """Return the solver, or raise an error for a name or a class in its place."""
     if isinstance(solver, Solver):
         return solver
-    raise HyperfrontError("this is no solver", got=repr(solver), expected="an instance, such as hyperfront.EPO()")
+    raise HyperfrontError("solver= is no solver", got=repr(solver), expected="an instance, such as hyperfront.EPO()")
 
 
 def check_losses(losses: Tensor, objectives: tuple[str, ...], solver: Solver, *, where: str) -> None:
-    """An error that names the objective, if a loss is one that the solver cannot work with."""
+    """Raise an error that names the objective, if the solver cannot use a loss."""
     faults = {"NaN": losses.isnan(), "infinite": losses.isinf()}
     least = None if solver.least is None else per_objective("ideal", solver.least, losses)
     if least is not None:

@@ -1,4 +1,4 @@
-"""A run is a folder: configuration, environment, metrics, checkpoints, front, pictures. Nothing in it is code."""
+"""Runs: a folder with configuration, environment, metrics, checkpoints, front and pictures, but without code."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class RunFolder:
         files.write_json(self.environment, environment)
 
     def discard(self) -> None:
-        """Leave nothing behind of a run that failed before its first checkpoint."""
+        """Remove the files of a run that failed before its first checkpoint."""
         if not any(file.exists() for file in (self.last, self.previous, self.best)) and not self.records():
             for file in (self.config, self.environment, self.metrics):
                 file.unlink(missing_ok=True)
@@ -55,12 +55,12 @@ class RunFolder:
                 self.path.rmdir()
 
     def remove_temporary(self) -> None:
-        """Remove what killed processes have left; the folder must be locked."""
+        """Remove temporary files of killed processes; the folder must be locked."""
         written = (self.config, self.environment, self.metrics, self.front, self.last, self.previous, self.best)
         files.remove_temporary(written)
 
     def identity(self) -> str | None:
-        """The identity of the run that the newest checkpoint belongs to; None where no checkpoint says it."""
+        """Read the identity of the run from its newest checkpoint; None if no checkpoint states it."""
         for file in (self.last, self.previous):
             with suppress(CheckpointError):
                 return checkpoint.read(file)[1].get("run", {}).get("identity")
@@ -70,35 +70,35 @@ class RunFolder:
         return files.read_json(self.config)
 
     def records(self) -> list[dict[str, Any]]:
-        """The metrics, one record for each epoch."""
+        """Read the metrics, one record for each epoch."""
         return read_records(self.metrics)
 
     def seconds(self) -> float:
-        """What all epochs so far have taken, without validation."""
+        """Return the seconds that all epochs have taken, without validation."""
         return sum(record["seconds"] for record in self.records())
 
     def checkpoint(self, which: Literal["best", "last"] | None = None) -> Path:
-        """The checkpoint asked for; by default the best, or the last where nothing was selected."""
+        """Find the checkpoint; by default the best, or the last if the run has no best."""
         if which not in (None, "best", "last"):
             raise unknown_name("checkpoint", str(which), ("best", "last"))
         chosen = self.best if which == "best" or (which is None and self.best.exists()) else self.last
         if not chosen.exists():
-            fix = "the last: nothing was selected in this run" if self.last.exists() else "check the path of the run"
+            fix = 'which="last": the run selected no best weights' if self.last.exists() else "check the path"
             raise CheckpointError("the folder holds no such checkpoint", got=self.path, expected=chosen.name, fix=fix)
         return chosen
 
     def tensors(self, which: Literal["best", "last"]) -> dict[str, Tensor]:
-        """The model's tensors in a checkpoint."""
+        """Read the model's tensors from a checkpoint."""
         return model_tensors(checkpoint.read(self.checkpoint(which))[0])
 
 
 def identity_of(config: Mapping[str, Any]) -> str:
-    """A checksum of a configuration, which all checkpoints of the run hold."""
+    """Compute the checksum of a configuration, which all checkpoints of the run state."""
     return hashlib.blake2b(files.dumps(config).encode(), digest_size=8).hexdigest()
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:
-    """The records of a log, in the order of their epochs, without lines that were cut off by a crash or damaged."""
+    """Read the records of a log in the order of their epochs, without damaged and cut-off lines."""
     if not path.exists():
         return []
     records: dict[int, dict[str, Any]] = {}
@@ -112,7 +112,7 @@ def read_records(path: Path) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
-    """What :func:`hyperfront.fit` returns."""
+    """The result of :func:`hyperfront.fit`."""
 
     model: ParetoModel
     front: Front | None
@@ -123,7 +123,7 @@ class Run:
 
     @property
     def status(self) -> dict[str, int]:
-        """How many rays of the training were solved how."""
+        """The number of training rays by the way they were solved."""
         return dict(sum((Counter(record["status"]) for record in self.history), Counter()))
 
     def __repr__(self) -> str:
@@ -131,7 +131,7 @@ class Run:
         return f"Run of {len(self.history)} epochs{where}: {self.front or 'no validation data'}"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: what was trained, how far it came, and the front."""
+        """Show model, best hypervolume and front in a notebook."""
         from hyperfront.training import notebook  # needs matplotlib
 
         return notebook.html(self)
@@ -145,7 +145,7 @@ def load(
     hypernet: nn.Module | None = None,
     device: str | torch.device = "cpu",
 ) -> ParetoModel:
-    """A trained model from a run folder or a checkpoint file.
+    """Load a trained model from a run folder or a checkpoint file.
 
     Runs of built-in problems need no ``target``. Otherwise it is a module with the same tensors, or the name
     ``"package.module:factory"`` of a function that makes one; nothing is imported unless you name it here.
@@ -165,8 +165,8 @@ def load(
         record = model["record"]
         if target is None and not is_builtin(record.get("problem")):
             raise CheckpointError(
-                "the checkpoint holds numbers and no code, so the module must come from you",
-                got=f"{file} of no built-in problem",
+                "the checkpoint holds numbers but no code, so you must pass the module",
+                got=f"{file}, which names no built-in problem",
                 fix='hyperfront.load(path, target=YourModule()) or target="package.module:factory"',
             )
         if target is None:
@@ -178,14 +178,12 @@ def load(
     except HyperfrontError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as error:
-        raise CheckpointError(
-            "the checkpoint lacks a part, or has one that means nothing", got=f"{file}: {error!r}"
-        ) from None
+        raise CheckpointError("a part of the checkpoint is missing or invalid", got=f"{file}: {error!r}") from None
     return restored.to(device)
 
 
 def _read(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read a checkpoint; in the place of a damaged ``last`` the one before, with a warning."""
+    """Read a checkpoint; instead of a damaged ``last``, read the one before with a warning."""
     try:
         return checkpoint.read(file)
     except DamagedError as error:
@@ -200,10 +198,10 @@ def _read(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 def recorded_problem(
     record: Mapping[str, Any], *, most: int = LARGEST_NUMBER, data_dir: str | Path | None = None
 ) -> Problem:
-    """The built-in problem that a checkpoint was trained on.
+    """Make the built-in problem that a checkpoint was trained on.
 
-    Its arguments come out of a file, so they may name no folder (``data_dir`` is for the reader to say), and no whole
-    number above ``most``, or what is usual, since numbers make sizes.
+    Its arguments come from a file, which may be forged. So they may not name a folder (the reader passes ``data_dir``),
+    nor have whole numbers above ``most`` and :data:`LARGEST_NUMBER`, since numbers become sizes in memory.
     """
     arguments = dict(record["arguments"])
     allowed = max(most, LARGEST_NUMBER)
@@ -214,14 +212,14 @@ def recorded_problem(
 
 
 def model_tensors(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Without the training state, and without the prefix that tells it apart."""
+    """Return the model's tensors without the training state, and without the prefix of their names."""
     if any(name.startswith("model.") for name in tensors):
         return {name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")}
     return tensors
 
 
 def import_factory(name: str) -> Any:
-    """What the function ``"package.module:factory"`` makes; the module may lie in the current folder."""
+    """Call the function ``"package.module:factory"``; the module may be in the current folder."""
     module, _, attribute = name.partition(":")
     try:
         with _current_folder():
@@ -238,13 +236,13 @@ def import_factory(name: str) -> Any:
 
 @contextmanager
 def _current_folder() -> Iterator[None]:
-    """Inside, modules of the current folder can be imported, after all that is installed.
+    """Make modules of the current folder importable within the ``with`` block, after all installed modules.
 
-    At any other time they cannot: a file beside a downloaded run may have the name of a module that a library tries.
+    Outside of it they are not: a file beside a downloaded run may have the name of a module that a library imports.
     """
     folder = os.getcwd()
     sys.path.append(folder)
     try:
         yield
     finally:
-        sys.path[:] = [place for place in sys.path if place is not folder]  # an equal one was there before
+        sys.path[:] = [place for place in sys.path if place is not folder]  # "is": keep an equal entry of the user's

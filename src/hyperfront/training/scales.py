@@ -1,10 +1,11 @@
-"""Losses of very different sizes: rays cannot tell where between the objectives they are.
+"""A warning for losses of very different sizes, for which all rays mean nearly the same point of the front.
 
-A ray's entries differ by a factor of 24 at most among 25 even rays of two objectives, so rays can compensate no more
-than that. Measured with two losses ``1 - exp(-|x -+ c|^2)``, one of them scaled: at a ratio of 100 EPO, Tchebycheff,
-smooth Tchebycheff, LS and HVMax keep 6 to 17 % of the hypervolume that they reach at 1, and at 1,000 all even rays end
-at one end of the front (``benchmarks/scales.py``). A loss that starts near its minimum, such as a gap between groups,
-may begin a thousand times smaller than another one and grow, so the warning comes at 10,000.
+Among 25 even rays of two objectives, a ray's entries differ by a factor of at most 24, so rays cannot compensate for a
+larger ratio of losses. This was measured with two losses ``1 - exp(-|x -+ c|^2)``, one of them scaled
+(``benchmarks/scales.py``): at a ratio of 100 EPO, Tchebycheff, smooth Tchebycheff, LS and HVMax keep 6 to 17 % of the
+hypervolume that they reach at a ratio of 1; at 1,000 all even rays end at one end of the front. A loss that starts near
+its minimum, such as a gap between groups, may begin a thousand times smaller than another one and then grow. So the
+warning comes at a ratio of 10,000.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def warn_of_scales(losses: Tensor, objectives: tuple[str, ...], solver: Solver) 
     found = ", ".join(f"{name} {size:.1e}" for name, size in sizes.items())
     scale = ", ".join(f"{name!r}: {size:.0e}" for name, size in sizes.items())
     warnings.warn(
-        f"the objectives start at very different sizes ({found}), so that rays would all mean one end of the front: "
+        f"the objectives start at very different sizes ({found}), so that all rays would lead to one end of the front: "
         f"pass a typical size of each, supervised(..., scale={{{scale}}})",
         stacklevel=6,
     )

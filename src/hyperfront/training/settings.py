@@ -1,4 +1,4 @@
-"""The settings of a run, checked; and the optimizer and schedule that they name."""
+"""The settings of a run: their checks, and the optimizer and schedule that they choose."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hyperfront.training.precision import Precision
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything about a run that is a number or a name; :func:`hyperfront.fit` explains each."""
+    """The settings of a run; :func:`hyperfront.fit` explains each."""
 
     epochs: int
     rays_per_step: int
@@ -63,21 +63,21 @@ class Settings:
             if "capturable" in group:
                 group["capturable"] = True  # in every engine, so that all take the same steps
             elif type(made) is torch.optim.SGD and not group["differentiable"]:
-                group.update(fused=True, foreach=False)  # the only one that reads its learning rate on the device
+                group.update(fused=True, foreach=False)  # only this variant reads its learning rate on the device
         if isinstance(made, torch.optim.LBFGS):
             raise HyperfrontError(
-                "fit takes one step for each batch, and LBFGS evaluates it several times",
-                fix="use another optimizer, or hyperfront.backward in a closure of your own",
+                "fit takes one step for each batch, but LBFGS evaluates the batch several times",
+                fix="use another optimizer, or hyperfront.backward in your own closure",
             )
         return made
 
     def _adam(self, parameters: list[nn.Parameter]) -> Optimizer:
-        """Adam in one pass over the parameters: on a CPU PyTorch's, on a GPU ours."""
+        """Make an Adam that updates all parameters in one pass: PyTorch's fused one on a CPU, ours on a GPU."""
         fused = all(p.device.type == "cpu" for p in parameters) and not any(p.is_complex() for p in parameters)
         return Adam(parameters, lr=self.lr, fused=fused or None)
 
     def make_schedule(self, optimizer: Optimizer, steps: int) -> LRScheduler:
-        """Stepped after every one of ``steps`` steps."""
+        """Make the schedule for ``steps`` steps; it is stepped after every step."""
         if not isinstance(self.schedule, str):
             made = self.schedule(optimizer)
             check_made(made, LRScheduler, "schedule")

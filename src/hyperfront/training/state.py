@@ -1,4 +1,4 @@
-"""All that a training run needs to continue exactly where it stopped, as one checkpoint file."""
+"""The state of a training run, as one checkpoint file: enough to continue exactly where it stopped."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from hyperfront.training.runs import model_tensors
 from hyperfront.training.step import Step
 
 BY_DEVICE = {"capturable", "foreach", "fused"}
-"""Options of an optimizer that depend on where it runs, which need not be where it stopped."""
+"""Options of an optimizer that depend on its device; a run may continue on another device."""
 
 
 @dataclass
 class Position:
-    """Where a run is: the next step to take is ``step`` of ``epoch``, both from 0."""
+    """The position of a run: its next step is ``step`` of ``epoch``, both from 0."""
 
     epoch: int = 0
     step: int = 0
     best: float | None = None
     """The largest validation hypervolume, or criterion, so far."""
     best_epoch: int = 0
-    """Epochs after which the best weights were found; 0 before the first validation."""
+    """The number of epochs before the best weights; 0 before the first validation."""
     stale: int = 0
-    """Validations since then."""
+    """The number of validations since the best weights."""
     seconds: float = 0.0
     """Seconds spent in the current epoch."""
     sums: Tensor = field(default_factory=lambda: torch.zeros(0))
-    """Losses added up over the epoch so far, ``[m]``."""
+    """Sums of the losses over the present epoch, ``[m]``."""
     statuses: Tensor = field(default_factory=lambda: torch.zeros(len(Status), dtype=torch.long))
-    """How many rays of the epoch were solved how, one count for each :class:`Status`."""
+    """The number of rays of the present epoch with each :class:`Status`."""
 
     def begin(self, epoch: int) -> int:
         """Move to the start of ``epoch``."""
@@ -52,7 +52,7 @@ class Position:
 
 
 class TrainingState:
-    """Model, optimizer, schedule, running mean, what the solver remembers, random numbers and position."""
+    """Model, optimizer, schedule, running mean, state of the solver, random numbers and position."""
 
     def __init__(
         self,
@@ -68,10 +68,10 @@ class TrainingState:
         """The best weights so far; empty before the first validation, None if a file of schema 2 does not hold them."""
         self.solver = step.solver if isinstance(step.solver, Stateful) else None
         if self.solver:
-            self.solver.load({})  # a solver that has seen another run starts afresh
+            self.solver.load({})  # forget an earlier run
 
     def save(self, path: Path, identity: str, *, previous: Path) -> None:
-        """Write to ``path`` as a part of the run ``identity``, and keep the file before as ``previous``."""
+        """Write to ``path`` as a part of the run ``identity``, and keep the old file as ``previous``."""
         tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
         extra: dict[str, Tensor] = {}
         random = {"cpu": torch.get_rng_state()}
@@ -94,7 +94,7 @@ class TrainingState:
         checkpoint.write(path, tensors | extra, document, previous=previous)
 
     def load(self, path: Path, identity: str | None = None) -> None:
-        """Continue from a file, which must be of the run ``identity`` if that is given."""
+        """Load the state from a file, which must belong to the run ``identity``, if that is given."""
         tensors, document = checkpoint.read(path)
         if "training" not in document:
             raise CheckpointError("the checkpoint holds a model but no training state", got=path)

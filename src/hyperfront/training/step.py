@@ -6,12 +6,12 @@
     weights = solver(losses, rays, gram)              [R, m]
     theta.backward(sum_j weights_j grads_j / R)       one backward pass through the hypernetwork
 
-So EPO costs ``m`` backward passes through the *target* and one through the hypernetwork, never ``m`` of those.
+So EPO costs ``m`` backward passes through the *target*, but only one through the hypernetwork.
 
-The networks of several rays go through the target together (stacked by vmap, or side by side on a GPU) or one after the
-other. In turn, a network's weights stay in the module until its backward passes are done, so that activation
-checkpointing recomputes with the same weights; and each ray's activations are freed before the next ray, unless the
-solver needs the losses of all rays first (``solver.joint``).
+The networks of several rays run together (stacked by vmap, or side by side on a GPU) or in turn. In turn, a network's
+weights stay in the module until its backward passes are done, so that activation checkpointing recomputes with the same
+weights. Each ray's activations are freed before the next ray, unless the solver needs the losses of all rays first
+(``solver.joint``).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from hyperfront.training.refusals import explained
 FLOOR = 1e-8
 """A loss below this share of its running mean is raised to it, where the solver needs positive losses."""
 MEMORY = 0.01
-"""The share of a step in that mean."""
+"""The weight of a step in the running mean."""
 
 
 Solve = Callable[[Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor]]
@@ -50,7 +50,7 @@ Solve = Callable[[Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor]]
 
 
 class StepResult(NamedTuple):
-    """What a step found: ``losses [R, m]``, ``weights [R, m]``, ``status`` uint8 ``[R]``."""
+    """The results of a step: ``losses [R, m]``, ``weights [R, m]``, ``status`` uint8 ``[R]``."""
 
     losses: Tensor
     weights: Tensor
@@ -58,9 +58,9 @@ class StepResult(NamedTuple):
 
 
 class Step:
-    """The step of a problem: draws nothing, updates nothing but ``.grad`` and its running mean of the losses.
+    """The step of a problem. It draws no random numbers, and updates only ``.grad`` and its running mean of the losses.
 
-    A batch is split among the rays of the step, or with ``share_batch`` seen by all of them.
+    The batch is split among the rays of the step; with ``share_batch`` every ray gets the whole batch.
     """
 
     def __init__(self, model: ParetoModel, problem: Problem, solver: Solver, *, share_batch: bool = False):
@@ -68,27 +68,27 @@ class Step:
         self.ideals = Ideals(model.objectives, problem.units, solver, model.device)
         self.split = problem.has_data and not share_batch
         self.dtype: torch.dtype | None = None
-        """What the target and its losses are computed in, if not in the precision of the weights."""
+        """The precision of the target and its losses under autocast; None for the precision of the weights."""
         self.scale: float | Tensor = 1.0
-        """What the gradient is multiplied by, for a solver with fixed weights."""
+        """A factor of the gradient, for solvers with fixed weights."""
         self.ranks = 1
-        """Processes that take this step together, each with rows of its own."""
+        """The number of processes that take this step together, each with its own rows."""
         self.compiled: Callable[..., Sequence[Tensor]] | None = None
-        """The losses of all rays together, ``m`` times ``[R]``, by an engine that compiles them."""
+        """A compiled function of an engine, which computes the losses of all rays together, ``m`` times ``[R]``."""
         self.mean = torch.zeros(model.m, dtype=torch.float64, device=model.device)
         """Running mean ``[m]`` of the losses, the scale for :data:`FLOOR`; 0 before the first step."""
         self.weigh: Solve = self.solve
-        """Finds the weights; an engine that traces a step calls the solver from outside of the trace."""
+        """Computes the weights. An engine that traces the step replaces this, to call the solver outside the trace."""
 
     def __call__(
         self, rays: Tensor, batch: Batch, factors: Factors | None = None, *, remembers: bool = True
     ) -> StepResult:
-        """The gradient of one step; of layers in ``factors``, if an optimizer has them, as factors.
+        """Compute the gradient of one step. With ``factors``, gradients of some layers are left there as factors.
 
-        Unless the step ``remembers``, the running mean of the losses stays as it was.
+        The running mean of the losses is only updated if the step ``remembers``.
         """
         model, solver, shared = self.model, self.solver, self.shared()
-        split = self.split and len(rays) > 1  # one ray sees it all
+        split = self.split and len(rays) > 1  # a single ray gets the whole batch
         parts = self.problem.divided(batch, len(rays)) if split else batch
         theta = model.hypernet.factored(rays, factors)
         with cast(theta.device, self.dtype):
@@ -108,7 +108,7 @@ class Step:
                             wanted = [member.leaf, *shared] if alone else [member.leaf]
                             member.passes = passes(model, member.columns, wanted, keep=bool(shared) and not alone)
                 found.append(self._solved(group, len(rays), shared))
-        if not found:  # together did not work: the rays go in turn from now on
+        if not found:  # running rays together failed: run them in turn from now on
             return self(rays, batch, factors, remembers=remembers)
 
         results, gradients = zip(*found)
@@ -123,7 +123,7 @@ class Step:
         return result
 
     def shared(self) -> list[nn.Parameter]:
-        """The parameters of the target that are trained directly, the same for all rays."""
+        """Return the parameters of the target that are trained directly, which all rays share."""
         return [p for p in self.model.target.parameters() if p.requires_grad]
 
     def _all(self, theta: Tensor, rays: Tensor, parts: Batch, split: bool) -> Member:
@@ -132,13 +132,13 @@ class Step:
         return Member(rays, leaf, partial(run, leaf, rays, parts, split=split), nullcontext)
 
     def _each(self, theta: Tensor, rays: Tensor, parts: Batch, split: bool) -> Iterator[list[Member]]:
-        """One ray after the other, or all of them in one group for a solver that needs all losses first."""
+        """Yield groups of rays: one ray at a time, or all rays at once for a solver that needs all losses first."""
         target = self.model.target
         statistics = target.statistics_for(rays, theta)
 
         def member(r: int) -> Member:
             leaf = theta[r : r + 1].detach().requires_grad_()
-            network = Network(target, target.assembled(leaf.squeeze(0), statistics[r]))  # the gradient of a view is one
+            network = Network(target, target.assembled(leaf.squeeze(0), statistics[r]))  # a view has a view as gradient
             part = nests.map_tensors(lambda t: t[r], parts) if split else parts
             return Member(rays[r : r + 1], leaf, partial(self.problem.each_loss, network, part), network.kept)
 
@@ -149,7 +149,8 @@ class Step:
 
     @contextmanager
     def _attempt(self, together: bool, device: torch.device) -> Iterator[None]:
-        """Inside, rays that cannot go together raise no error, and a solver forgets what it saw of them."""
+        """Try to run rays together within the ``with`` block. If that fails, raise no error, and restore the state of
+        the solver."""
         if not together or self.compiled:
             with explained():
                 yield
@@ -163,8 +164,8 @@ class Step:
             remembers.load(before)
 
     def _solved(self, group: list[Member], R: int, shared: list[nn.Parameter]) -> tuple[StepResult, list[Tensor]]:
-        """The solver's weights for a group, and the gradients of the weighted losses, averaged over the step's rays:
-        of ``theta``, one row for each ray of the group, and of the shared parameters."""
+        """Compute the solver's weights for a group, and the gradients of the weighted losses, averaged over the step's
+        rays: for ``theta``, one row for each ray of the group, and for the shared parameters."""
         model, solver = self.model, self.solver
         losses = [torch.stack(list(member.columns), dim=1) for member in group]
         rays, values, gram = joined([member.rays for member in group]), joined(losses).detach(), None
@@ -188,7 +189,7 @@ class Step:
         return StepResult(values, weights, status), complete
 
     def solve(self, losses: Tensor, rays: Tensor, gram: Tensor | None) -> tuple[Tensor, Tensor]:
-        """The solver's weights and status, after raising losses near zero where it needs positive ones."""
+        """Compute the solver's weights and status. Losses near zero are raised if the solver needs positive losses."""
         solver, mean = self.ideals.around, self.mean
         seen = losses.device.type == "cpu" and not (losses < FLOOR * mean).any()  # a GPU would stop
         if solver.positive and not seen:
@@ -198,7 +199,7 @@ class Step:
         return weights.to(losses.dtype), status
 
     def remember(self, losses: Tensor) -> None:
-        """Move the running mean, in place: a graph holds on to it."""
+        """Update the running mean in place, since a CUDA graph refers to it."""
         if not self.solver.positive:
             return None
         losses = losses.clamp_min(0) if self.ideals.matter else losses

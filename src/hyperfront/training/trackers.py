@@ -1,6 +1,6 @@
-"""Callbacks that log to other tools. Each imports its tool when it is made, so that importing this costs nothing.
+"""Trackers: callbacks that log to other tools. Each imports its tool when it is made, not with this module.
 
-All of them get the same numbers: losses, statuses and learning rate after each epoch, hypervolume and uniformity after
+All tools get the same numbers: losses, statuses and learning rate after each epoch, hypervolume and uniformity after
 each validation. MLflow and Weights & Biases also get the validation front, one row for each ray.
 """
 
@@ -17,7 +17,7 @@ from hyperfront.training.callbacks import Callback
 
 
 class TensorBoard(Callback):
-    """Losses, hypervolume, uniformity and statuses as TensorBoard scalars in ``folder``."""
+    """Logs losses, hypervolume, uniformity and statuses as TensorBoard scalars in ``folder``."""
 
     def __init__(self, folder: str | Path):
         writer = _tool("torch.utils.tensorboard", "TensorBoard", "log").SummaryWriter
@@ -35,7 +35,7 @@ class TensorBoard(Callback):
 
 
 class MLflow(Callback):
-    """The same as MLflow metrics, and the front of each validation as ``fronts/epoch-N.csv`` among the artifacts.
+    """Logs the numbers as MLflow metrics, and the front of each validation as the artifact ``fronts/epoch-N.csv``.
 
     It logs to the active run, or starts one with ``options`` (those of ``mlflow.start_run``) and ends it. To resume a
     training run, pass the ``run_id``.
@@ -62,7 +62,7 @@ class MLflow(Callback):
 
 
 class WandB(Callback):
-    """The same in Weights & Biases, and the front of each validation as the table ``front``.
+    """Logs the numbers to Weights & Biases, and the front of each validation as the table ``front``.
 
     It logs to the active run, or starts one with ``options`` (those of ``wandb.init``) and ends it. To resume a
     training run, pass its ``id`` and ``resume="allow"``.
@@ -88,7 +88,7 @@ class WandB(Callback):
 
 
 def scalars(record: dict[str, Any]) -> dict[str, Any]:
-    """The numbers of an epoch's record, by name."""
+    """Return the numbers of an epoch's record, by name."""
     validation = record.get("validation") or {}
     found = {f"loss/{name}": value for name, value in record["losses"].items()}
     found |= {f"status/{name}": value for name, value in record["status"].items()}
@@ -98,7 +98,7 @@ def scalars(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def front(record: dict[str, Any]) -> list[list[Any]]:
-    """The validation front of a record as a table: names, then for each ray its entries, losses and scores."""
+    """Return the validation front of a record as a table: names, then for each ray its entries, losses and scores."""
     validation, objectives = record["validation"], list(record["losses"])
     names = [*(f"ray {name}" for name in objectives), *objectives, *validation["scores"]]
     columns = zip(validation["rays"], validation["losses"], *validation["scores"].values())

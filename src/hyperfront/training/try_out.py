@@ -1,4 +1,4 @@
-"""The first step of a run, tried out before anything is written or changed."""
+"""Try out the first step of a run before anything is written or changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from hyperfront.training.step import Step
 
 
 def try_out(step: Step, rays: Tensor, batch: Batch) -> None:
-    """An error unless every objective is a number that depends on the generated weights, and :func:`check` agrees."""
+    """Raise an error unless all objectives are numbers that depend on the generated weights, and :func:`check`
+    passes."""
     model, problem = step.model.train(), step.problem
     split = step.split and len(rays) > 1
     batch = problem.divided(batch, len(rays)) if split else batch
@@ -29,7 +30,7 @@ def try_out(step: Step, rays: Tensor, batch: Batch) -> None:
         with named_failures(problem, model.target.network(leaf[0]), part):
             losses = torch.stack(model.target.map(problem.each_loss, leaf, rays, batch, split=split), dim=1)
     except ValueError as error:
-        if "more than 1 value per channel" not in str(error):  # PyTorch's words for it
+        if "more than 1 value per channel" not in str(error):  # PyTorch's message of BatchNorm
             raise
         raise ProblemError(
             "BatchNorm cannot normalize a single row",
@@ -55,8 +56,9 @@ def try_out(step: Step, rays: Tensor, batch: Batch) -> None:
 def _blind(
     problem: Problem, model: ParetoModel, leaf: Tensor, rays: Tensor, batch: Batch, split: bool
 ) -> dict[str, bool]:
-    """Which objectives ignore ``theta``. A gradient of zero does not count: a gap between groups has it at times."""
-    if problem.function is not None:  # all objectives at once: look whether they move
+    """Find the objectives that do not depend on ``theta``. A zero gradient is no proof: a gap between groups may have
+    one."""
+    if problem.function is not None:  # it computes all objectives at once: see whether they change with theta
         before, after = (
             model.target.map(problem.losses, theta.detach(), rays, batch, split=split)
             for theta in (leaf, leaf + 0.1 * torch.linspace(-1, 1, leaf.shape[1], device=leaf.device).cos())
@@ -67,7 +69,7 @@ def _blind(
     with explained(), model.target.network(leaf[0]).kept() as network:
         output = called(network, problem.inputs(part))
         for name, score in problem.scores.items():
-            scalar(name, score(output, part))  # better an error now than after the first epoch
+            scalar(name, score(output, part))  # raises its error now, not after the first epoch
         for name, measure in problem.measures.items():
             value = measure(output, part)
             found = [None]

@@ -1,4 +1,4 @@
-"""A model that is tried out, and afterwards is as it was."""
+"""Restore a model after it was tried out."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from hyperfront.preferences import das_dennis
 
 @contextmanager
 def untouched(model: ParetoModel) -> Iterator[Callable[[], bool]]:
-    """Afterwards the model, its gradients and random numbers are as they were. What it yields puts buffers and random
-    numbers back at once, and says whether a buffer had changed.
+    """Restore the model, its gradients and random numbers after the ``with`` block. The function that it yields
+    restores buffers and random numbers at once, and returns whether a buffer had changed.
 
-    BatchNorm has the statistics of the module that was wrapped, if none were estimated yet.
+    Within the block, BatchNorm has the statistics of the wrapped module, if none were estimated yet.
     """
     target, mode = model.target, model.training
     gradients = [(p, p.grad) for p in model.parameters()]
@@ -57,5 +57,5 @@ def untouched(model: ParetoModel) -> Iterator[Callable[[], bool]]:
 
 
 def random_state(device: torch.device) -> list[Tensor]:
-    """The states of the generators that a module there may draw from."""
+    """Return the states of the generators that a module on the device may draw from."""
     return [torch.get_rng_state(), *([torch.cuda.get_rng_state(device)] if device.type == "cuda" else [])]

@@ -1,4 +1,4 @@
-"""The front of a model in training on the validation data."""
+"""Validation: measure the front of a model on the validation data during training."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CALIBRATION_BATCHES = 8
 
 
 def validate(model: ParetoModel, problem: Problem, rays: Tensor, batch_size: int) -> tuple[Front, dict[str, Any]]:
-    """The validation front at ``rays [R, m]``, and what the record of an epoch keeps of it."""
+    """Measure the validation front at ``rays [R, m]``; return it and its summary for the record of the epoch."""
     calibrate(model, problem, batch_size)
     with looking(problem.val.source, model.device):
         front = evaluate(model, problem.val, rays, batch_size=batch_size)
@@ -35,7 +35,7 @@ def validate(model: ParetoModel, problem: Problem, rays: Tensor, batch_size: int
 
 
 def _refuse_undefined(front: Front) -> None:
-    """Nothing could be selected by it, nor written down."""
+    """Raise an error for a front with NaN or infinite values: it can neither select weights nor be stored."""
     broken = {name: count for name, values in front.columns().items() if (count := int((~values.isfinite()).sum()))}
     if broken:
         raise LossError(
@@ -46,8 +46,8 @@ def _refuse_undefined(front: Front) -> None:
 
 
 def calibrate(model: ParetoModel, problem: Problem, batch_size: int) -> None:
-    """BatchNorm statistics from a few full training batches, in no order of the data: always the same ones, or what a
-    loader has next."""
+    """Estimate BatchNorm statistics from a few full training batches: always the same ones in shuffled order, or the
+    next ones of a loader."""
     source, generator = problem.train.source, torch.Generator().manual_seed(0)
     if model.target.norms:
         with looking(source, model.device):

@@ -1,4 +1,4 @@
-"""How the four tables of people are shown: rows as in the file, decisions at 1/2, and rates of the two groups."""
+"""The presentation of the four tables of people: rows as in the file, decisions at 1/2, and rates of two groups."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hyperfront.zoo.data.people import DataSet, People
 
 
 class Words(NamedTuple):
-    """What is predicted, the name of the grouping, its two groups, and the title of a row."""
+    """Words for the prediction, the grouping, its two groups, and the title of a row."""
 
     predicted: str
     grouping: str

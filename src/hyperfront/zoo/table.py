@@ -1,4 +1,4 @@
-"""The entry "table": a table of your own (:mod:`hyperfront.tabular`), made again from what a run folder records."""
+"""The entry "table": your own table (:mod:`hyperfront.tabular`), made again from the record in a run folder."""
 
 from __future__ import annotations
 

@@ -48,8 +48,8 @@ def main(arguments: list[str] | None = None) -> None:
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Inside, no mistake of the user and no Ctrl-C ends in a traceback."""
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal without these letters gets others
+    """Turn errors and Ctrl-C within the ``with`` block into messages without a traceback."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal without some letters gets others
         sys.stdout.reconfigure(errors="replace")
     warnings.showwarning = _show_warning
     try:
@@ -97,7 +97,7 @@ def _functions() -> dict[str, Callable[..., None]]:
 
 
 def _function(given: list[str], functions: Mapping[str, Callable[..., None]]) -> Callable[..., None]:
-    """The command of these words; a table to train on has options of its own."""
+    """Find the command for these words; training on a table has its own options."""
     from hyperfront.apps.cli.train_table import train_table
     from hyperfront.tabular.reading import is_table
 
@@ -123,7 +123,7 @@ def _refuse_unknown(given: list[str], commands: list[str]) -> None:
 
 
 def _overview(functions: Mapping[str, Callable[..., None]]) -> SubcommandApp:
-    """All commands, each with the first line of what it has to say."""
+    """List all commands, each with the first line of its docstring."""
     from tyro.extras import SubcommandApp
 
     from hyperfront.apps.cli import data

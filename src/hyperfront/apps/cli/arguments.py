@@ -12,8 +12,14 @@ import tyro
 from hyperfront.errors import HyperfrontError
 from hyperfront.problem import Problem
 
-Arguments = Annotated[tuple[str, ...], tyro.conf.arg(metavar="X=Y ...", help_behavior_hint="")]
-Folder = Annotated[Path | None, tyro.conf.arg(metavar="FOLDER", help_behavior_hint="")]
+
+def option(metavar: str, about: str | None = None) -> Any:
+    """Make an option without a remark on its default: its help text states the default, or it has none."""
+    return tyro.conf.arg(metavar=metavar, help=about, help_behavior_hint="")
+
+
+Arguments = Annotated[tuple[str, ...], option("X=Y ...")]
+Folder = Annotated[Path | None, option("FOLDER")]
 Number = Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(preset)")]
 Flag = Annotated[bool, tyro.conf.arg(help_behavior_hint="")]
 RAYS = 5
@@ -22,48 +28,15 @@ RAYS = 5
 # A trained run, and the user's own code if the run was trained on the user's own problem.
 TrainedRun = Annotated[Path, tyro.conf.arg(metavar="RUN", help="Run folder or checkpoint file.")]
 Which = Annotated[
-    Literal["best", "last"] | None,
-    tyro.conf.arg(
-        metavar="{best,last}",
-        help="Checkpoint; by default the best, else the last.",
-        help_behavior_hint="",
-    ),
+    Literal["best", "last"] | None, option("{best,last}", "Checkpoint; by default the best, else the last.")
 ]
-Target = Annotated[
-    str | None,
-    tyro.conf.arg(
-        metavar="NAME",
-        help="Your own module, as package.module:factory.",
-        help_behavior_hint="",
-    ),
-]
-OwnProblem = Annotated[
-    str | None,
-    tyro.conf.arg(
-        metavar="NAME",
-        help="Your own problem, as package.module:factory.",
-        help_behavior_hint="",
-    ),
-]
+Target = Annotated[str | None, option("NAME", "Your own module, as package.module:factory.")]
+OwnProblem = Annotated[str | None, option("NAME", "Your own problem, as package.module:factory.")]
 
 # A built-in problem.
 BuiltIn = Annotated[str, tyro.conf.arg(metavar="PROBLEM", help="A name that `hyperfront problems` lists.")]
-DataFolder = Annotated[
-    Path | None,
-    tyro.conf.arg(
-        metavar="FOLDER",
-        help="Data; by default HYPERFRONT_DATA, else the cache.",
-        help_behavior_hint="",
-    ),
-]
-Preset = Annotated[
-    str | None,
-    tyro.conf.arg(
-        metavar="NAME",
-        help="Preset of the problem; by default the first.",
-        help_behavior_hint="",
-    ),
-]
+DataFolder = Annotated[Path | None, option("FOLDER", "Data; by default HYPERFRONT_DATA, else the cache.")]
+Preset = Annotated[str | None, option("NAME", "Preset of the problem; by default the first.")]
 Tf32 = Annotated[bool, tyro.conf.arg(help="Let a GPU round matrix products to TF32: faster.", help_behavior_hint="")]
 Device = Annotated[
     str, tyro.conf.arg(metavar="NAME", help="cpu, cuda, or auto: a GPU, if there is one, for problems with data.")
@@ -85,7 +58,7 @@ def parse(arguments: tuple[str, ...]) -> dict[str, Any]:
 
 
 def value(text: str) -> bool | int | float | str:
-    """The truth value or number that the text states, else the text itself."""
+    """Convert a text to the truth value or number that it states; return other texts unchanged."""
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     for kind in (int, float):
@@ -97,7 +70,7 @@ def value(text: str) -> bool | int | float | str:
 
 
 def check_port(port: int) -> int:
-    """The port, or an error if there is no such port."""
+    """Return the port, or raise an error for an impossible one."""
     if not 0 <= port < 2**16:
         raise HyperfrontError("no such port", got=port, expected="0 (any free port) to 65535")
     return port
@@ -114,7 +87,7 @@ def default_folder(command: str, problem: str, preset: str, changes: Mapping[str
 
 
 def choose_device(name: str, problem: Problem) -> torch.device:
-    """The device of that name; ``auto`` is a GPU, if there is one, for problems with data."""
+    """Find the device of that name; ``auto`` is a GPU, if there is one, for problems with data."""
     if name == "auto":
         return torch.device("cuda" if problem.has_data and torch.cuda.is_available() else "cpu")
     try:

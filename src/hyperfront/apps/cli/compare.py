@@ -78,7 +78,7 @@ def compare(
 
     All methods get the same rays and seeds, and keep the weights of the epoch with the best validation hypervolume;
     without data, of the last epoch. The table shows the test data, with rays that are not aligned. Finished runs are
-    not repeated: the same command continues, and one with more methods or seeds adds to the table. Examples:
+    not repeated: the same command continues; with more methods or seeds it adds to the table. Examples:
         hyperfront compare fonseca --methods phn-epo,ls,epo,pmtl,mgda,nsga3,moead
         hyperfront compare adult --methods epo --tuned runs/tune-adult-quick
 
@@ -167,7 +167,7 @@ def _tuned(
     wanted = [*dict.fromkeys(METHODS[name].trained_as for name in names)]
     if folder.is_file():
         raise CheckpointError(
-            "that is a file", got=folder, expected="the folder that tune wrote it to", fix=folder.parent
+            "--tuned names a file", got=folder, expected="the folder that tune wrote it to", fix=folder.parent
         )
     files = {name: folder / f"{name}.json" for name in METHODS}
     found = {name: Tuned.load(files[name]) for name in wanted if files[name].exists()}
@@ -206,7 +206,7 @@ def _options(given: tuple[str, ...]) -> dict[str, Any]:
     for name, setting in parse(given).items():
         method, dot, key = name.partition(".")
         if not dot:
-            raise HyperfrontError("an option names no method", got=name, expected="METHOD.SETTING=VALUE")
+            raise HyperfrontError("an option does not name a method", got=name, expected="METHOD.SETTING=VALUE")
         kind = find_method(method).options
         known = [item.name for item in dataclasses.fields(kind)] if kind else []
         if key not in known:

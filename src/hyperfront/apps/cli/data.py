@@ -1,4 +1,4 @@
-"""``hyperfront data``: what data there are, where they lie, and how to get them."""
+"""``hyperfront data``: list, download, verify and prepare data sets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from hyperfront.apps.cli.arguments import Folder
+from hyperfront.apps.cli.arguments import Folder, option
 from hyperfront.apps.cli.output import console
 from hyperfront.errors import DataError
 from hyperfront.zoo.data import cache, locate, missing, named_folder
@@ -23,13 +23,13 @@ DESCRIPTION = "List, fetch, check and prepare the data sets of the built-in prob
 data = tyro.extras.SubcommandApp()
 Names = Annotated[
     tuple[str, ...],
-    tyro.conf.arg(metavar="NAME ...", help="Data sets: " + ", ".join(DATASETS), help_behavior_hint=""),
+    option("NAME ...", "Data sets: " + ", ".join(DATASETS)),
 ]
 
 
 @data.command(name="list")
 def show(*, data_dir: Folder = None) -> None:
-    """List the data sets: files, whether they are there, licences, and how to get what is missing.
+    """List the data sets: files, whether they were found, licences, and how to get missing ones.
 
     Args:
         data_dir: Folder with the data; by default HYPERFRONT_DATA, else the cache.
@@ -55,10 +55,10 @@ def show(*, data_dir: Folder = None) -> None:
 
 @data.command
 def fetch(names: Names, /, *, data_dir: Folder = None) -> None:
-    """Download data sets from where they are published; a download that was cut off goes on where it stopped.
+    """Download data sets from their publishers; an interrupted download resumes.
 
     Args:
-        data_dir: Where to put them; by default HYPERFRONT_DATA, else the cache.
+        data_dir: Folder to write to; by default HYPERFRONT_DATA, else the cache.
     """
     known = [dataset(name) for name in names]
     if not known:
@@ -78,7 +78,7 @@ def fetch(names: Names, /, *, data_dir: Folder = None) -> None:
 
 @data.command
 def check(names: Names = (), /, *, data_dir: Folder = None) -> None:
-    """Verify the checksums of data sets; without names, of all that are there.
+    """Verify the checksums of data sets; without names, of all in the folder.
 
     Args:
         data_dir: Folder with the data; by default HYPERFRONT_DATA, else the cache.
@@ -130,7 +130,7 @@ def prepare(
 
 
 def _folder(data_dir: Path | None) -> Path:
-    """The folder to work in, which is said first."""
+    """Find the data folder, and print it."""
     folder = named_folder(data_dir) or cache()
     console.print(f"data folder: {folder}", markup=False, soft_wrap=True)
     return folder
@@ -143,7 +143,7 @@ def _line(state: str, file: DataFile) -> None:
 
 
 def _fail_with(errors: Sequence[DataError]) -> None:
-    """Print what is wrong and end with an error, if anything is."""
+    """Print the errors and end with an error code, if there are any."""
     for error in errors:
         console.print(f"\n{error}", markup=False, soft_wrap=True)
     if errors:

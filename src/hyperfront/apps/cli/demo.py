@@ -12,7 +12,7 @@ from hyperfront.apps.cli.train import train
 
 
 def demo(*, out: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("runs/demo")) -> None:
-    """Train one model of the whole Pareto front of Fonseca's problem (100 variables) and look at it.
+    """Train one model of the whole Pareto front of Fonseca's problem (100 variables), and print and draw the front.
 
     The front is known and concave, so that weighing losses fails on it; EPO reaches every point.
 

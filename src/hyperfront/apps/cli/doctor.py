@@ -1,4 +1,4 @@
-"""``hyperfront doctor``: is everything there, and what to type if not."""
+"""``hyperfront doctor``: check the installation, and print the command for each missing part."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _GPU_PARTS = {"triton": ("fused kernels and CUDA graphs (optional)", "triton")}
 
 
 def doctor() -> None:
-    """Check Python, PyTorch, devices, packages and write access; print the line that closes each gap."""
+    """Check Python, PyTorch, devices, packages and write access; print a fix for each missing part."""
     console.print(f"hyperfront {__version__}, Python {platform.python_version()} on {platform.platform()}\n")
     sound = True
     sound &= _line("PyTorch", _torch)
@@ -65,7 +65,7 @@ def doctor() -> None:
 def _line(name: str, check: Callable[[], str], *, note: str = "", fix: str = "") -> bool:
     try:
         found, fine = check(), True
-    except Exception as error:  # whatever is wrong belongs into the report
+    except Exception as error:  # every error belongs in the report
         found, fine = f"{type(error).__name__}: {error}", False
     mark = "[green]ok[/green]     " if fine else "[red]missing[/red]"
     console.print(f"{mark}  {name:<19}{found}" + (f"  [dim]{note}[/dim]" if note else ""))

@@ -6,9 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import Annotated, Literal
 
-import tyro
-
-from hyperfront.apps.cli.arguments import DataFolder, OwnProblem, Target, TrainedRun, Which
+from hyperfront.apps.cli.arguments import DataFolder, OwnProblem, Target, TrainedRun, Which, option
 from hyperfront.apps.cli.opening import open_model, open_problem
 from hyperfront.apps.cli.output import console, counted, show_front
 from hyperfront.errors import HyperfrontError
@@ -22,22 +20,22 @@ def evaluate(
     run: TrainedRun,
     /,
     *,
-    rays: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="")] = None,
+    rays: Annotated[int | None, option("N")] = None,
     split: Literal["val", "test"] = "val",
     which: Which = None,
     target: Target = None,
     problem: OwnProblem = None,
     data_dir: DataFolder = None,
-    save: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FILE ...", help_behavior_hint="")] = (),
+    save: Annotated[tuple[Path, ...], option("FILE ...")] = (),
 ) -> None:
     """Measure the front of a trained run and print it.
 
-    At any number of rays, on validation or test data. Examples:
+    It can be measured at any number of rays, on validation or test data. Examples:
         hyperfront evaluate runs/demo --rays 100
         hyperfront evaluate runs/demo --save front.csv front.json front.html
 
     Args:
-        rays: How many rays, evenly laid out; by default 25, or those of a run with one model per ray.
+        rays: Number of rays, evenly laid out; by default 25, or the rays of separate models.
         split: The data to measure on; look at the test set once, when everything is decided.
         save: Files to write: .json, .csv, .png, .svg, .pdf or .html.
     """

@@ -9,7 +9,7 @@ from typing import Annotated
 import tyro
 from tqdm import tqdm
 
-from hyperfront.apps.cli.arguments import DataFolder, Flag, OwnProblem, Target, TrainedRun, check_port
+from hyperfront.apps.cli.arguments import DataFolder, Flag, OwnProblem, Target, TrainedRun, check_port, option
 from hyperfront.apps.cli.opening import asks_for_options, own_problem
 from hyperfront.apps.cli.output import console
 
@@ -18,22 +18,22 @@ def explore(
     run: TrainedRun,
     /,
     *,
-    baselines: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FILE ...", help_behavior_hint="")] = (),
-    static: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None,
+    baselines: Annotated[tuple[Path, ...], option("FILE ...")] = (),
+    static: Annotated[Path | None, option("FILE")] = None,
     open: Flag = False,
     port: Annotated[int, tyro.conf.arg(metavar="N")] = 8765,
     host: Annotated[str, tyro.conf.arg(metavar="NAME")] = "127.0.0.1",
-    title: Annotated[str | None, tyro.conf.arg(metavar="TEXT", help_behavior_hint="")] = None,
-    notes: Annotated[str | None, tyro.conf.arg(metavar="TEXT", help_behavior_hint="")] = None,
+    title: Annotated[str | None, option("TEXT")] = None,
+    notes: Annotated[str | None, option("TEXT")] = None,
     target: Target = None,
     problem: OwnProblem = None,
     data_dir: DataFolder = None,
 ) -> None:
-    """Explore the front of a trained run on a page of your own machine.
+    """Explore the front of a trained run on a local page.
 
-    Drag the handle and see losses, scores and predictions follow; set limits and be taken to the ray; pin points and
-    compare them; take the model away. The front is measured on validation data, more finely while you look, and kept
-    in the run folder. Examples:
+    Drag the handle: losses, scores and predictions follow. Set limits, and the page finds the ray; pin points to
+    compare them; download the model. The front is measured on validation data, more finely while the page is open, and
+    stored in the run folder. Examples:
         hyperfront explore runs/demo
         hyperfront explore runs/mm --baselines results/mm-ls.json runs/other
         hyperfront explore runs/mm --static front.html
@@ -45,7 +45,7 @@ def explore(
         port: Port to listen at, or the next free one.
         title: Title of the page.
         notes: Introduction of the page; an empty line separates paragraphs.
-        host: Address to listen at. Other than this machine itself, whoever can reach it sees the page.
+        host: Address to listen at. By default only this machine can open the page.
     """
     from hyperfront.apps.explorer import explore as open_run
 

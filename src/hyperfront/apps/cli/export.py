@@ -15,7 +15,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from hyperfront import indicators
-from hyperfront.apps.cli.arguments import DataFolder, Flag, Folder, OwnProblem, Target, TrainedRun, Which
+from hyperfront.apps.cli.arguments import DataFolder, Flag, Folder, OwnProblem, Target, TrainedRun, Which, option
 from hyperfront.apps.cli.opening import open_model, open_problem
 from hyperfront.apps.cli.output import console, free_folder
 from hyperfront.errors import DataError, HyperfrontError, ProblemError
@@ -38,11 +38,11 @@ def export(
     run: TrainedRun,
     /,
     *,
-    at: Annotated[tuple[float, ...], tyro.conf.arg(metavar="NUMBER ...", help_behavior_hint="")] = (),
+    at: Annotated[tuple[float, ...], option("NUMBER ...")] = (),
     front: Flag = False,
     formats: Annotated[tuple[Format, ...], tyro.conf.arg(metavar="NAME ...", help_behavior_hint="(all)")] = (),
     int8: Flag = False,
-    rays: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(those of the run)")] = None,
+    rays: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(the run's rays)")] = None,
     which: Which = None,
     target: Target = None,
     problem: OwnProblem = None,
@@ -59,9 +59,9 @@ def export(
     Args:
         at: The network at this ray, one number for each objective, as safetensors with a loader, .pt2 and ONNX.
         front: The whole front: hypernetwork and target in one graph, with ray and inputs, as .pt2 and ONNX.
-        formats: Which of safetensors, pt2 and onnx to write.
-        int8: With --front: store the heads of the hypernetwork as int8, and measure what that costs in hypervolume.
-        rays: With --int8: how many rays to measure at.
+        formats: Formats to write: safetensors, pt2, onnx.
+        int8: With --front: store the heads of the hypernetwork as int8, and measure the lost hypervolume.
+        rays: With --int8: number of rays to measure at.
         out: Folder to write, which must not exist; by default a new one below RUN/export.
     """
     wanted = _formats(at, front, formats, int8, rays)
@@ -109,10 +109,10 @@ def export(
 def _formats(
     at: tuple[float, ...], front: bool, formats: tuple[Format, ...], int8: bool, rays: int | None
 ) -> tuple[Format, ...]:
-    """The formats to write, in one order; or an error before anything takes time."""
+    """Return the formats to write, in a fixed order, or raise an error before anything takes time."""
     if bool(at) == front:
         raise HyperfrontError(
-            "what to export is not clear",
+            "export needs either --at or --front",
             got="both --at and --front" if front else "neither --at nor --front",
             expected="--at RAY for one network, or --front for all",
         )
@@ -134,7 +134,8 @@ def _formats(
 def _write(
     folder: Path, wanted: Sequence[Format], model: ParetoModel, problem: Problem | None, ray: list[float] | None
 ) -> tuple[Graph | None, dict[str, str]]:
-    """Write the files, each compared with PyTorch; the graph, if there is one, and what each file is."""
+    """Write the files and compare each with PyTorch; return the graph, if there is one, and descriptions of the
+    files."""
     made: dict[str, str] = {}
     if "safetensors" in wanted:
         weights(model, ray, folder / "model.safetensors")
@@ -155,7 +156,7 @@ def _write(
 
 
 def _stored_front(run: Path, model: ParetoModel, which: str | None) -> Front | None:
-    """The front in the run folder, which is of the selected model."""
+    """Read the front in the run folder, unless the last checkpoint was chosen: it belongs to the selected model."""
     file = RunFolder(run).front
     if which == "last" or not file.exists():
         return None
@@ -164,7 +165,7 @@ def _stored_front(run: Path, model: ParetoModel, which: str | None) -> Front | N
 
 
 def _front_at(ray: list[float], model: ParetoModel, problem: Problem | None) -> Front | None:
-    """The losses at one ray on validation data, where these are at hand."""
+    """Measure the losses at one ray on validation data, if they can be found."""
     try:
         console.print("measuring the losses at this ray ...", style="dim")
         return None if problem is None else evaluate(model, problem.val, ray)
@@ -175,7 +176,7 @@ def _front_at(ray: list[float], model: ParetoModel, problem: Problem | None) -> 
 def _with_int8_heads(
     model: ParetoModel, problem: Problem, stored: Front | None, count: int | None
 ) -> tuple[ParetoModel, Front, str]:
-    """The model with int8 heads, its front on validation data, and what it lost, in words."""
+    """Return the model with int8 heads, its front on validation data, and a sentence about the lost quality."""
     small = in_int8(model)
     before = stored if stored is not None and count is None else _measure(model, problem, count or 25, "as trained")
     after = _measure(small, problem, before.rays, "int8")
@@ -193,7 +194,7 @@ def _with_int8_heads(
 
 
 def _measure(model: ParetoModel, problem: Problem, rays: int | Tensor, name: str) -> Front:
-    """The validation front, ray by ray, so that there is progress to show."""
+    """Measure the validation front ray by ray, and show the progress."""
     table = layout(rays, model.m, model.objectives)
     progress = tqdm(table.split(1), desc=f"measuring, {name}", unit="ray", leave=False, disable=None)
     parts = [evaluate(model, problem.val, ray) for ray in progress]

@@ -15,7 +15,7 @@ from hyperfront.training.runs import import_factory, load, recorded_problem
 
 @contextmanager
 def asks_for_options() -> Iterator[None]:
-    """A checkpoint that needs the user's code says so in the words of the command line."""
+    """Name options of the command line in the error of a checkpoint that needs the user's code."""
     try:
         yield
     except CheckpointError as error:
@@ -26,7 +26,7 @@ def asks_for_options() -> Iterator[None]:
 
 
 def own_problem(name: str) -> Problem:
-    """What ``--problem package.module:factory`` makes."""
+    """Make the problem that ``--problem package.module:factory`` names."""
     built = import_factory(name)
     if not isinstance(built, Problem):
         raise HyperfrontError("the factory made no problem", got=type(built).__name__, expected="hyperfront.Problem")

@@ -23,7 +23,7 @@ console = Console(highlight=False)
 ROWS = 25
 """The most rows of a printed front."""
 EPOCHS = 4
-"""The fewest validated epochs of which a picture says something."""
+"""The fewest validated epochs for a picture of the evolution."""
 
 
 def show_table(
@@ -70,7 +70,7 @@ def in_parts(widths: Sequence[int], room: int, keys: Sequence[int]) -> list[list
 
 
 def counted(number: int, word: str) -> str:
-    """A number of things in words.
+    """Write a count with its noun.
 
     >>> counted(1, "ray"), counted(3, "ray")
     ('1 ray', '3 rays')

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import torch
 import tyro
 
-from hyperfront.apps.cli.arguments import Folder, TrainedRun, Which
+from hyperfront.apps.cli.arguments import Folder, TrainedRun, Which, option
 from hyperfront.apps.cli.opening import open_model
 from hyperfront.apps.cli.output import console, counted, show_table
 from hyperfront.apps.cli.train_table import CHOICE
@@ -28,9 +28,9 @@ def predict(
     table: Annotated[Path, tyro.conf.arg(metavar="FILE", help="A CSV or Parquet file.")],
     /,
     *,
-    ray: Annotated[tuple[float, ...], tyro.conf.arg(metavar="NUMBER ..", help_behavior_hint="")] = (),
+    ray: Annotated[tuple[float, ...], option("NUMBER ..")] = (),
     threshold: Annotated[float, tyro.conf.arg(metavar="X")] = 0.5,
-    encoding: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None,
+    encoding: Annotated[str | None, option("NAME")] = None,
     which: Which = None,
     out: Folder = None,
 ) -> None:
@@ -77,7 +77,7 @@ def _chosen(run: Path) -> list[float]:
     ray = document.get("ray") if isinstance(document, dict) else None
     if not isinstance(ray, list):
         raise HyperfrontError(
-            "nothing says which trade-off to predict at",
+            "no trade-off was chosen to predict at",
             got=f"{run} without {CHOICE}",
             fix="--ray with one number for each loss, or train with --minimize",
         )

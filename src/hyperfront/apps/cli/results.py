@@ -22,11 +22,11 @@ def results(
 ) -> None:
     """Print a table of the result files that `train --result`, `compare` and the reproduction wrote.
 
-    Hypervolume and uniformity (natural log) are those of the test data, at the problem's rays, for the model that
+    Hypervolume and uniformity (natural log) are measured on the test data, at the problem's rays, for the model that
     validation chose: mean and standard deviation over seeds. "Of attainable" compares the uniformity at each ray with
-    the best that a non-dominated point of any result for that problem reaches there. "Non-dominated" is the share of
-    points that no other point of the same front dominates; copies of a point count once. Folders called smoke, with
-    small runs that only show that the code works, are skipped.
+    the best uniformity that a non-dominated point of any result for that problem has at this ray. "Non-dominated" is
+    the share of points that no other point of the same front dominates; copies of a point count once. Folders called
+    smoke, with small runs that only show that the code works, are skipped.
 
     Args:
         folder: Folder with the files, at any depth.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from hyperfront.apps.cli.arguments import DataFolder, OwnProblem, Target, TrainedRun, Which, check_port
+from hyperfront.apps.cli.arguments import DataFolder, OwnProblem, Target, TrainedRun, Which, check_port, option
 from hyperfront.apps.cli.opening import asks_for_options
 from hyperfront.apps.cli.output import console
 from hyperfront.errors import HyperfrontError
@@ -26,14 +26,14 @@ def serve(
     *,
     host: Annotated[str, tyro.conf.arg(metavar="NAME")] = "127.0.0.1",
     port: Annotated[int, tyro.conf.arg(metavar="N")] = 8000,
-    name: Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = None,
-    at: Annotated[tuple[float, ...], tyro.conf.arg(metavar="NUMBER ...", help_behavior_hint="")] = (),
-    select: Annotated[str | None, tyro.conf.arg(metavar="TEXT", help_behavior_hint="")] = None,
+    name: Annotated[str | None, option("NAME")] = None,
+    at: Annotated[tuple[float, ...], option("NUMBER ...")] = (),
+    select: Annotated[str | None, option("TEXT")] = None,
     which: Which = None,
     target: Target = None,
     problem: OwnProblem = None,
     data_dir: DataFolder = None,
-    input: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SPEC ...", help_behavior_hint="")] = (),
+    input: Annotated[tuple[str, ...], option("SPEC ...")] = (),
     workers: Annotated[int, tyro.conf.arg(metavar="N")] = 1,
     threads: Annotated[int, tyro.conf.arg(metavar="N")] = 1,
     cache_mb: Annotated[float, tyro.conf.arg(metavar="MB")] = 256,
@@ -44,7 +44,7 @@ def serve(
     max_concurrency: Annotated[int, tyro.conf.arg(metavar="N")] = 256,
     timeout: Annotated[float, tyro.conf.arg(metavar="SECONDS")] = 30,
     grace: Annotated[float, tyro.conf.arg(metavar="SECONDS")] = 30,
-    cors: Annotated[tuple[str, ...], tyro.conf.arg(metavar="ORIGIN ...", help_behavior_hint="")] = (),
+    cors: Annotated[tuple[str, ...], option("ORIGIN ...")] = (),
     log_level: Annotated[Literal["debug", "info", "warning", "error"], tyro.conf.arg(metavar="LEVEL")] = "info",
 ) -> None:
     """Serve a trained run over HTTP, with the trade-off chosen by each request.

@@ -27,6 +27,7 @@ from hyperfront.apps.cli.arguments import (
     Preset,
     Tf32,
     choose_device,
+    option,
     parse,
     set_tf32,
 )
@@ -81,7 +82,7 @@ def train(
     out: Folder = None,
     engine: Engine = "auto",
     tf32: Tf32 = False,
-    result: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help_behavior_hint="")] = None,
+    result: Annotated[Path | None, option("FILE")] = None,
     resume: Flag = False,
     dry_run: Flag = False,
 ) -> None:
@@ -123,7 +124,7 @@ def train(
     refuse_unusable(out, result, resume)
     built = build(name, data_dir=data_dir, **settings.arguments)
     if not 0 <= seed < 2**63:
-        raise HyperfrontError("this is no valid seed", got=seed, expected="0 to 2**63 - 1")
+        raise HyperfrontError("the seed is out of range", got=seed, expected="0 to 2**63 - 1")
     if batch_size is not None and not built.has_data:
         raise HyperfrontError(f"{name} has no data to make batches of", fix="leave --batch-size out")
     set_tf32(tf32)
@@ -171,7 +172,7 @@ def train(
 def refuse_unusable(out: Path | None, result: Path | None, resume: bool) -> None:
     """Raise an error now, not after the last epoch, for a folder or file that cannot be written."""
     if resume and out is None:
-        raise HyperfrontError("nothing says which run to resume", fix="add --out FOLDER")
+        raise HyperfrontError("--resume needs the folder of a run", fix="add --out FOLDER")
     if out is not None and not resume and RunFolder(out).config.exists():
         raise HyperfrontError("the folder already holds a run", got=out, fix="add --resume, or choose another --out")
     if result is not None:
@@ -180,7 +181,7 @@ def refuse_unusable(out: Path | None, result: Path | None, resume: bool) -> None
 
 @contextmanager
 def resumable(name: str, folder: RunFolder) -> Iterator[None]:
-    """Inside, Ctrl-C says how to continue."""
+    """Make Ctrl-C within the ``with`` block print how to continue."""
     try:
         yield
     except KeyboardInterrupt as stop:

@@ -10,7 +10,7 @@ import torch
 import tyro
 from tqdm import tqdm
 
-from hyperfront.apps.cli.arguments import Device, Flag, Folder, choose_device, parse
+from hyperfront.apps.cli.arguments import Device, Flag, Folder, choose_device, option, parse
 from hyperfront.apps.cli.output import console, draw, free_folder, list_files, summary
 from hyperfront.apps.cli.train import refuse_unusable, resumable
 from hyperfront.errors import HyperfrontError, UnattainableError
@@ -26,10 +26,10 @@ from hyperfront.training.runs import Run, RunFolder
 
 CHOICE = "choice.json"
 """The file of the chosen trade-off in a run folder."""
-Words = Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ..", help_behavior_hint="")]
-Pairs = Annotated[tuple[str, ...], tyro.conf.arg(metavar="X=Y ..", help_behavior_hint="")]
-Name = Annotated[str | None, tyro.conf.arg(metavar="NAME", help_behavior_hint="")]
-Count = Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="")]
+Words = Annotated[tuple[str, ...], option("NAME ..")]
+Pairs = Annotated[tuple[str, ...], option("X=Y ..")]
+Name = Annotated[str | None, option("NAME")]
+Count = Annotated[int | None, option("N")]
 
 
 def train_table(
@@ -129,7 +129,7 @@ def train_table(
 
 
 def describe(made: Problem) -> None:
-    """Print what was found in the table."""
+    """Print target, inputs, groups, rows and objectives of the table."""
     schema: Any = made.make_target().schema if made.make_target else None  # pyrefly: ignore[missing-attribute]
     console.print(
         f"[bold]{schema.target}[/bold]  {schema.task}" + f": {', '.join(schema.classes)}" * bool(schema.classes)
@@ -144,7 +144,7 @@ def describe(made: Problem) -> None:
 
 
 def _write(run: Run, made: Problem, choice: Selection | None) -> None:
-    """Write front, page, card and choice into the run folder, and say in words what was found."""
+    """Write front, page, card and choice into the run folder, and print a summary."""
     from hyperfront.apps.explorer import explore  # needs the extra "explore"
 
     folder, front = run.folder, run.front
@@ -176,7 +176,7 @@ def _write(run: Run, made: Problem, choice: Selection | None) -> None:
 
 
 def _conclusion(folder: RunFolder, choice: Selection | None, test: Front | None) -> list[str]:
-    """What the user has now, in plain English."""
+    """Summarize the front and the chosen trade-off."""
     lines = ["", f"On a page: [bold]{folder.path / 'page.html'}[/bold], or live: hyperfront explore {folder.path}"]
     if choice is None or test is None:
         return [*lines, "Choose a trade-off there, or train with --minimize and --limit."]

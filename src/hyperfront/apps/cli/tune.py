@@ -21,6 +21,7 @@ from hyperfront.apps.cli.arguments import (
     Preset,
     choose_device,
     default_folder,
+    option,
     parse,
     value,
 )
@@ -47,10 +48,8 @@ def tune(
     /,
     *,
     method: Annotated[str, tyro.conf.arg(metavar="NAME")] = "phn-epo",
-    search: Annotated[
-        tuple[str, ...], tyro.conf.arg(metavar="NAME=VALUES ...", help=_SEARCH, help_behavior_hint="")
-    ] = (),
-    trials: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="")] = None,
+    search: Annotated[tuple[str, ...], option("NAME=VALUES ...", _SEARCH)] = (),
+    trials: Annotated[int | None, option("N")] = None,
     rays: Annotated[int, tyro.conf.arg(metavar="N")] = RAYS,
     preset: Preset = None,
     arguments: Arguments = (),
@@ -61,13 +60,13 @@ def tune(
     engine: Engine = "auto",
     data_dir: DataFolder = None,
     out: Folder = None,
-    storage: Annotated[str | None, tyro.conf.arg(metavar="URL", help_behavior_hint="")] = None,
+    storage: Annotated[str | None, option("URL")] = None,
 ) -> None:
     """Find the settings of a method on a built-in problem, by the paper's protocol.
 
     A hypernetwork (phn-SOLVER) gets the settings with the best validation hypervolume. One model per ray (SOLVER) is
-    trained at one ray; dominated configurations are dropped, and the most uniform of the rest wins. Bad trials are
-    pruned. The same command continues a stopped study; with one --storage, many machines share a study. Examples:
+    trained at one ray; dominated configurations are dropped, and the most uniform remaining one wins. Bad trials are
+    pruned. The same command continues a stopped study; many machines can share a study by its --storage. Examples:
         hyperfront tune adult --method epo --search lr=1e-3,5e-4,1e-4
         hyperfront tune adult --search lr=1e-4..1e-2 hidden=50..200 alpha=0.1..1.0
         hyperfront compare adult --methods epo --tuned runs/tune-adult-quick
@@ -154,12 +153,12 @@ def _range(text: str) -> tuple[str, Any]:
     name, equals, values = text.partition("=")
     parts = values.split("..") if ".." in values else values.split(",")
     if not equals or not all(parts):
-        raise HyperfrontError("there is nothing to search", got=text, expected="name=low..high or name=value,value,...")
+        raise HyperfrontError("a search needs values", got=text, expected="name=low..high or name=value,value,...")
     found = [value(part) for part in parts]
     if ".." not in values:
         return name, found
     if len(found) != 2 or isinstance(found[0], str) or isinstance(found[1], str) or not 0 < found[0] < found[1]:
-        raise HyperfrontError("this is no valid range", got=text, expected="name=low..high with 0 < low < high")
+        raise HyperfrontError("the range is not valid", got=text, expected="name=low..high with 0 < low < high")
     return name, tuple(found)
 
 

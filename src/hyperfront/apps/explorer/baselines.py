@@ -31,7 +31,7 @@ class Baseline:
 def read(
     path: str | Path, objectives: tuple[str, ...], split: str, problem: str | None = None, scores: Sequence[str] = ()
 ) -> Baseline:
-    """Read the front of a file or run folder. Its objectives, and its problem if stated, must be those given.
+    """Read the front of a file or run folder; raise an error for other objectives, or for another problem.
 
     A CSV has points without rays, for example of models that others trained: its columns are some of the objectives and
     ``scores``, by name, and every other column is left out.
@@ -41,7 +41,7 @@ def read(
         return Baseline(path.stem, _of_csv(path, objectives, scores), None)
     file = RunFolder(path).front if path.is_dir() else path
     document = files.read_json(file)
-    is_result = isinstance(document, dict) and document.get("format") == RESULT
+    is_result = isinstance(document, dict) and document.get("format") == RESULT.name
     found = _of_result(Result.load(file), split) if is_result else _of_front(Front.load(file), path)
     if tuple(found.front.objectives) != objectives:
         raise HyperfrontError(

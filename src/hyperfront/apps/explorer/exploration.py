@@ -39,7 +39,7 @@ def explore(
     """
     if not isinstance(run, Run | str | Path):
         raise HyperfrontError(
-            "explore opens a run", got=f"a {type(run).__name__}", expected="what hyperfront.fit returns, or its folder"
+            "explore opens a run", got=f"a {type(run).__name__}", expected="a run of hyperfront.fit, or its folder"
         )
     if isinstance(run, Run):
         model, folder = run.model, run.folder

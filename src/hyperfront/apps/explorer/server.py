@@ -101,7 +101,7 @@ class PageServer:
         self.server.run(sockets=[self.socket])
 
     def start(self) -> None:
-        """Serve beside, until :meth:`close` or the end of the interpreter, which waits for answers under way."""
+        """Serve in a thread until :meth:`close` or the end of the interpreter, which waits for open requests."""
         self.thread = threading.Thread(target=self.run, name="hyperfront-explore", daemon=True)
         self.thread.start()
         atexit.register(self.close)

@@ -115,7 +115,7 @@ class Session:
                     if time.monotonic() - last > 10:
                         self._store()
                         last = time.monotonic()
-                    time.sleep(1e-3)  # lets requests that wait to measure go first
+                    time.sleep(1e-3)  # lets waiting requests measure first
             if len(rays):
                 self._store()
 
@@ -137,7 +137,7 @@ class Session:
                 atexit.unregister(self._end)
 
     def _end(self) -> None:
-        """Before the interpreter ends: :meth:`stop`, and wait as long as it takes."""
+        """Stop before the interpreter ends, and wait for the thread."""
         self.stop()
         if self._beside:
             self._beside.join()

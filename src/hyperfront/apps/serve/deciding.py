@@ -1,4 +1,4 @@
-"""Probabilities and labels: two more outputs of a model whose problem says how it decides, for requests that ask."""
+"""Probabilities and labels: two further outputs of a model whose problem defines decisions, for requests that ask."""
 
 from __future__ import annotations
 

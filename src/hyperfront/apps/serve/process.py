@@ -83,7 +83,7 @@ def worker() -> FastAPI:
 
 
 def _end_with_parent() -> None:
-    """Stop this worker when its parent process ends, since nobody could stop it later, and it would hold the port."""
+    """Stop this worker when its parent process ends: without the parent it could not be stopped, and hold the port."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

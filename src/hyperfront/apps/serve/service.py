@@ -49,9 +49,9 @@ class Service:
     """The front that training measured."""
     select: Callable[[Choice], dict[str, Any]] | None = None
     decider: Decider | None = None
-    """How outputs become probabilities and labels, if the problem says it."""
+    """Makes probabilities and labels of outputs, if the problem defines decisions."""
     table: RowFormat | None = None
-    """How rows with column names are predicted, if the problem says it."""
+    """Predicts rows with column names, if the problem defines how."""
     default_ray: np.ndarray | None = None
     """The ray ``[1, m]`` of requests without one."""
 
@@ -140,7 +140,7 @@ def serve_model(
 
 
 def _decider(problem: Problem | None, predictor: Predictor, specs: Sequence[TensorMetadata]) -> Decider | None:
-    """How outputs become probabilities and labels, if the problem says it."""
+    """Make the decider of a problem that defines decisions."""
     decision = None if problem is None else problem.presentation.decision
     if decision is None or problem is None or problem.function is not None:
         return None

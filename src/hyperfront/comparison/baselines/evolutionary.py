@@ -203,7 +203,7 @@ def check_evolvable(problem: Problem) -> None:
     norms = problem.model(hypernet="separate", rays=preferences.rays(2, problem.m)).target.norms
     if norms:
         raise HyperfrontError(
-            "evolutionary algorithms are for networks without BatchNorm, whose statistics would be another search",
+            "evolutionary algorithms cannot train networks with BatchNorm, whose statistics they would have to search",
             got=f"{len(norms)} of them: {', '.join([*norms][:3])}, ...",
             fix="leave nsga3 and moead out",
         )

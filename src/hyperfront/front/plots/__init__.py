@@ -146,7 +146,7 @@ def columns(front: FrontLike) -> list[RayColumn]:
 
 
 def ray_column(front: FrontLike) -> RayColumn:
-    """The column that colors the points: the first entry of their rays."""
+    """Return the column that colors the points: the first entry of their rays."""
     return RayColumn(f"ray entry of {front.objectives[0]}", "", array(front.rays)[:, 0])
 
 

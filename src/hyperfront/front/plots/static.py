@@ -101,7 +101,7 @@ class Picture(Figure):
 
 
 def png(figure: Figure, *, dpi: float) -> bytes:
-    """The figure as a PNG file of 256 colours, a third as large as one of all colours: notebooks keep it."""
+    """Encode the figure as a PNG file of 256 colors, which takes a third of the space in a notebook."""
     drawn, file = io.BytesIO(), io.BytesIO()
     with rc_context(STYLE):
         figure.savefig(drawn, format="png", dpi=dpi)

@@ -1,5 +1,5 @@
-"""Triton programs and CUDA C. Nothing here is imported before :func:`hyperfront.kernels.on_gpu` says that it can be.
+"""Triton programs and CUDA C. They are imported only after :func:`hyperfront.kernels.on_gpu` has returned True.
 
-Without a GPU the former run in Triton's interpreter (``TRITON_INTERPRET=1``) and the latter in a small emulator, which
-is how the tests compare them with their plain twins on any machine.
+Without a GPU, the tests run the Triton programs in Triton's interpreter (``TRITON_INTERPRET=1``) and the CUDA C in a
+small emulator, and compare both with their plain twins.
 """

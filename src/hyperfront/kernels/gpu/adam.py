@@ -15,7 +15,7 @@ AT_ONCE = 16  # parameters of one launch
 
 @triton.jit
 def _correction(steps, log):
-    """``1 - beta^steps`` of ``log(beta)``: near zero by its series, since the difference would lose digits."""
+    """Compute ``1 - beta^steps`` from ``log(beta)``: by a series near zero, where the difference would lose digits."""
     x = steps * log
     series = x * (1 + x / 2 * (1 + x / 3 * (1 + x / 4 * (1 + x / 5))))
     return -tl.where(x > -0.1, series, tl.exp(x) - 1)
@@ -46,7 +46,7 @@ def _adam(ps, gs, ms, vs, ns, starts, steps, rate, log1, log2, share1, share2, e
     for i in tl.static_range(len(ps)):
         block = program - starts[i]
         if (block >= 0) & (block * BLOCK < ns[i]):
-            count = tl.load(steps[i])  # counted up before
+            count = tl.load(steps[i])  # includes this step
             c1, c2 = _correction(count, log1), _correction(count, log2)
             _update(ps[i], gs[i], ms[i], vs[i], ns[i], block, lr, c1, c2, share1, share2, epsilon, decay, BLOCK)
 
@@ -63,7 +63,7 @@ def adam_on_gpu(
     eps: float,
     weight_decay: float,
 ) -> None:
-    """One step of Adam in place; each of ``steps`` (already counted) and ``lr`` are float32 scalars there."""
+    """Take one step of Adam in place; ``steps`` (which include this one) and ``lr`` are float32 scalars on the GPU."""
     for at in range(0, len(parameters), AT_ONCE):
         some = slice(at, at + AT_ONCE)
         sizes = [tensor.numel() for tensor in parameters[some]]

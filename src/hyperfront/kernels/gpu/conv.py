@@ -33,19 +33,19 @@ class Shape(NamedTuple):
 
     @property
     def row(self) -> int:
-        """``ROW`` of ``conv.cu``."""
+        """The constant ``ROW`` of ``conv.cu``."""
         return self.W if 10 <= self.W % 32 <= 22 else (self.W + 15) // 32 * 32 + 16
 
     def images(self) -> int:
-        """Images of a block: more of small ones."""
+        """The number of images of a block; small images share a block."""
         return max(1, 64 // (self.P * self.Q))
 
     def together(self, J: int) -> int:
-        """Cotangents of a block of the weights' kernel: as many as fit, of one, two or four."""
+        """The number of cotangents of a block of the weights' kernel: one, two or four, as many as fit."""
         return max((j for j in (1, 2, 4) if J % j == 0 and self._weight_floats(j) * 4 <= SHARED), default=1)
 
     def filters(self) -> int:
-        """Filters of a turn of the input's kernel: as many as fit, in turns of equal size."""
+        """The number of filters of a turn of the input's kernel: as many as fit, in turns of equal size."""
         each = 4 * ((self.H + self.K - 1) * (self.W + self.K - 1) + self.K**2 * (_spread(self.C) + 1))
         some = max(1, (SHARED - 32 * (_spread(self.C) + 1)) // each)
         return up(self.N, up(self.N, some))
@@ -68,17 +68,17 @@ class Shape(NamedTuple):
         return max(loaded, sums) + up(self.images() * self.N * pixels, 4)
 
     def parts(self) -> int:
-        """Parts of the taps, in different warps, so that their sums fit into registers."""
+        """The number of parts of the taps, in different warps, so that their sums fit into registers."""
         return 4 if self.C * self.K**2 > 128 else 1
 
 
 def _spread(count: int) -> int:
-    """``SPREAD`` of ``conv.cu``."""
+    """The macro ``SPREAD`` of ``conv.cu``."""
     return 8 * (up(count, 8) | 1)
 
 
 def forward(x: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """``y`` and the phases that won, uint8."""
+    """Compute ``y``, and the phases of the largest values as uint8."""
     (Rx, B, C, H, W), R, shape = x.shape, len(weight), Shape.of((x.shape[-2], x.shape[-1]), weight)
     y = x.new_empty(R, B, shape.N, shape.P, shape.Q)
     phase = torch.empty_like(y, dtype=torch.uint8)
@@ -92,7 +92,7 @@ def forward(x: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def weight_gradient(x: Tensor, g: Tensor, phase: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """``dw [J, R, N, C, K, K]`` and ``db [J, R, N]``."""
+    """Compute ``dw [J, R, N, C, K, K]`` and ``db [J, R, N]``."""
     (Rx, B, C, H, W), (J, R), shape = x.shape, g.shape[:2], Shape.of((x.shape[-2], x.shape[-1]), weight)
     together, size = shape.together(J), shape.N * (C * shape.K**2 + 1)
     parts = shape.parts()
@@ -113,7 +113,7 @@ def weight_gradient(x: Tensor, g: Tensor, phase: Tensor, weight: Tensor) -> tupl
 
 
 def input_gradient(g: Tensor, phase: Tensor, weight: Tensor, size: tuple[int, int]) -> Tensor:
-    """``dx [J, R, B, C, H, W]``."""
+    """Compute ``dx [J, R, B, C, H, W]``."""
     (J, R, B), shape = g.shape[:3], Shape.of(size, weight)
     dx = g.new_empty(J, R, B, shape.C, *size)
     warps = up(shape.H * shape.W, 32)

@@ -20,12 +20,13 @@ def pays(x: Tensor, weight: Tensor) -> bool:
 
 
 def conv_relu_pool_on_gpu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """``max_pool2d(relu(conv2d(x, weight, bias)), 2)`` of ``x [B, C, H, W]``; under vmap one launch for all rays."""
+    """Compute ``max_pool2d(relu(conv2d(x, weight, bias)), 2)`` of ``x [B, C, H, W]``; under vmap in one launch for all
+    rays."""
     return _ConvReluPool.apply(x[None], weight[None], bias[None])[0].squeeze(0)  # [0] would copy the gradient
 
 
 class _ConvReluPool(torch.autograd.Function):
-    """Everything has a leading dimension of rays; that of ``x`` may be 1."""
+    """The operation for tensors with a leading dimension of rays, which may be 1 for ``x``."""
 
     @staticmethod
     def forward(x: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:

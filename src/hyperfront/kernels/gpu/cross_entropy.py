@@ -34,7 +34,7 @@ def _kernel(logits, labels, loss, slope, label_ray, B, N: tl.constexpr, BM: tl.c
 
 
 class _CrossEntropy(torch.autograd.Function):
-    """``logits [R, B, N]``, ``labels [R or 1, B]`` -> losses ``[R]``, and their gradients beside them."""
+    """``logits [R, B, N]``, ``labels [R or 1, B]`` -> losses ``[R]`` and their gradients."""
 
     @staticmethod
     def forward(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -65,5 +65,5 @@ class _CrossEntropy(torch.autograd.Function):
 
 
 def cross_entropy_on_gpu(logits: Tensor, labels: Tensor) -> Tensor:
-    """``F.cross_entropy`` of ``logits [B, N]`` and integer ``labels [B]``."""
+    """Compute ``F.cross_entropy`` of ``logits [B, N]`` and integer ``labels [B]``."""
     return _CrossEntropy.apply(logits[None], labels[None])[0].squeeze(0)

@@ -1,10 +1,9 @@
-"""EPO's weights on a GPU: one Triton program for each ray, nothing read back, so that a step can be captured.
+"""EPO's weights on a GPU: one Triton program for each ray, which reads nothing back, so that a step can be captured.
 
-Two objectives have the closed form of :func:`hyperfront.solvers.epo.two_objectives`. Beyond, two programs for each ray
-hold a table of :mod:`hyperfront.solvers.linalg.linprog` each in registers and make the same dual pivots: one solves
-equation (4) of EPO, the other (6), or both (5). The fallbacks are those of the
-CPU: a restriction that leaves nothing feasible is dropped, and if rounding spoils even that, the weights are the exact
-min-norm weights.
+Two objectives have the closed form of :func:`hyperfront.solvers.epo.two_objectives`. For more objectives, two programs
+for each ray hold a table of :mod:`hyperfront.solvers.linalg.linprog` in registers and make the same dual pivots: one
+solves equation (4) of EPO, the other (6), or both solve (5). The fallbacks are the same as on the CPU: an infeasible
+restriction is dropped, and if rounding makes even the relaxed program fail, the weights are the exact min-norm weights.
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ def _two(losses, rays, gram, floor, weights, status, count, tolerance, descent, 
 
 @triton.jit
 def _program(losses, rays, gram, floor, table, status, count, tolerance, m: tl.constexpr, MB: tl.constexpr):
-    """The rows of linprog's matrix, as columns of ``table [m, 2 m + 3]``, from equations (1) to (6) of EPO.
+    """Write the rows of linprog's matrix as columns of ``table [m, 2 m + 3]``, from equations (1) to (6) of EPO.
 
     The first ``count`` programs write (4) or (5), the others (6) or (5).
     """
@@ -153,7 +152,7 @@ def _program(losses, rays, gram, floor, table, status, count, tolerance, m: tl.c
 
 @triton.jit
 def _min_norm(c, k, i, m: tl.constexpr, LIMIT: tl.constexpr):
-    """The exact min-norm weights from the Gram matrix ``c``, rows ``k`` and columns ``i``, as numbers along ``i``.
+    """Compute the exact min-norm weights along ``i`` from the Gram matrix ``c`` with rows ``k`` and columns ``i``.
 
     In the words of :func:`hyperfront.solvers.linalg.minnorm.active_set`: ``K x - 1 = w`` with ``x, w >= 0`` and
     ``x^T w = 0``. Murty (1974) exchanges the first ``x_j`` and ``w_j`` that is negative, which ends for every positive
@@ -196,7 +195,7 @@ def _min_norm(c, k, i, m: tl.constexpr, LIMIT: tl.constexpr):
 def _pivots(
     table, gram, rays, weights, status, count, m: tl.constexpr, KB: tl.constexpr, NB: tl.constexpr, MOST: tl.constexpr
 ):
-    """Dual pivots on the table: rows ``k`` are moves and, at ``k = m``, the constants; columns ``i`` are rows of M."""
+    """Make dual pivots on the table: rows ``k`` are moves, row ``k = m`` the constants; columns ``i`` are rows of M."""
     ray, place, n = tl.program_id(0) % count, tl.program_id(0), 2 * m + 3
     k, i = tl.arange(0, KB), tl.arange(0, NB)
     last, move_row, wall = (i == n - 1)[None, :], (k < m)[:, None], (k == m)[:, None]
@@ -257,7 +256,8 @@ def _pivots(
 def epo_on_gpu(
     losses: Tensor, rays: Tensor, gram: Tensor, floor: Tensor, tolerance: float, descent: float
 ) -> tuple[Tensor, Tensor]:
-    """Weights float32 ``[R, m]`` and status uint8 ``[R]``; ``gram [R, m, m]`` in float64, ``floor [m]``."""
+    """Compute weights float32 ``[R, m]`` and status uint8 ``[R]``, with ``gram [R, m, m]`` in float64, ``floor
+    [m]``."""
     count, m = losses.shape
     inputs = (losses.contiguous(), rays.contiguous(), gram.contiguous(), floor.contiguous())
     if m == 2:

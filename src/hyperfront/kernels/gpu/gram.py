@@ -35,7 +35,7 @@ def _sum(partial, gram, blocks, MM: tl.constexpr, MMB: tl.constexpr, STEP: tl.co
 
 
 def gram_on_gpu(rows: Tensor) -> Tensor:
-    """``<g_i, g_j>`` as ``[R, m, m]`` in float64, of gradients ``[m, R, n]``."""
+    """Compute ``<g_i, g_j>`` as ``[R, m, m]`` in float64, from gradients ``[m, R, n]``."""
     rows, (m, R, n) = rows.contiguous(), rows.shape
     blocks = triton.cdiv(n, BLOCK)
     partial = torch.empty(R, blocks, m, m, dtype=torch.float64, device=rows.device)

@@ -15,16 +15,16 @@ BACK_BLOCKS = 264
 
 
 def fits(rays: Tensor, layers: tuple[Tensor, ...]) -> bool:
-    """Whether rays, on which no gradient depends, and features are few enough."""
+    """Whether rays and features are few enough, and the rays need no gradient."""
     plain = not rays.requires_grad and all(tensor.dtype == torch.float32 for tensor in (rays, *layers))
     R, m, H = *rays.shape, len(layers[1])
     return available(rays.device) and plain and m <= 32 and R <= 16 and H <= 128 and 32 * R * H + 64 <= SHARED
 
 
 def mlp_on_gpu(rays: Tensor, encode: bool, factors: Factors | None, *layers: Tensor) -> Tensor:
-    """``rays [R, m]`` and ``W1, b1, W2, b2, W3, b3, W, b`` to ``theta [R, n]``.
+    """Compute ``theta [R, n]`` from ``rays [R, m]`` and ``W1, b1, W2, b2, W3, b3, W, b``.
 
-    Gradients of the layers go to ``factors``, or to ``.grad`` where that is None.
+    The backward pass puts gradients of the layers into ``factors``, or into ``.grad`` if that is None.
     """
     return _MLP.apply(rays.contiguous(), encode, factors, *layers)
 

@@ -1,4 +1,4 @@
-"""``relu(x W^T + b)`` in one launch of ``linear.cu``, and all its gradients in another.
+"""Compute ``relu(x W^T + b)`` in one launch of ``linear.cu``, and all its gradients in another.
 
 Shapes: ``x [Rx, M, K]`` with ``Rx`` 1 or ``R``, ``weight [R, N, K]``, ``bias [R, N]``, cotangents ``g [J, R, M, N]``.
 """
@@ -14,7 +14,7 @@ from hyperfront.kernels.gpu.cuda_source import available, launch, up
 from hyperfront.kernels.gpu.rays import merged, merged_unless_shared, vmap_gradients
 
 SMALL = 2**16
-"""Weights of a layer up to which these kernels pay; more fill a GPU with the library's products."""
+"""The most weights of a layer for these kernels; the library's products of a larger one fill a GPU."""
 
 
 def pays(x: Tensor, weight: Tensor) -> bool:
@@ -23,12 +23,12 @@ def pays(x: Tensor, weight: Tensor) -> bool:
 
 
 def linear_on_gpu(x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
-    """``F.linear(x, weight, bias)`` of ``x [M, K]``, with a ReLU behind it if asked for."""
+    """Compute ``F.linear(x, weight, bias)`` of ``x [M, K]``, followed by a ReLU if ``relu``."""
     return _Linear.apply(x[None], weight[None], bias[None], relu).squeeze(0)
 
 
 class _Linear(torch.autograd.Function):
-    """Everything has a leading dimension of rays; that of ``x`` may be 1."""
+    """The operation for tensors with a leading dimension of rays, which may be 1 for ``x``."""
 
     @staticmethod
     def forward(x: Tensor, weight: Tensor, bias: Tensor, relu: bool) -> Tensor:
@@ -63,7 +63,7 @@ class _Linear(torch.autograd.Function):
 
 
 class _Gradient(torch.autograd.Function):
-    """``dx`` (if wanted), ``dw``, ``db`` of cotangents ``g [J, R, M, N]``."""
+    """The gradients ``dx`` (if wanted), ``dw``, ``db`` for cotangents ``g [J, R, M, N]``."""
 
     @staticmethod
     def forward(g: Tensor, x: Tensor, weight: Tensor, y: Tensor, relu: bool, wants_x: bool) -> tuple:

@@ -2,9 +2,9 @@
 
     z = keep (weight (x - mean) / sqrt(variance + eps) + bias) + shortcut,        y = z if z > 0 else slope z
 
-``x [N, C, H, W]`` lies in memory as a table of pixels by channels. Nothing but ``x`` and ``shortcut`` is kept for the
-gradients, which compute ``z`` again: two passes over the table forward and two backward, where one operation after the
-other takes five to ten each way. Sums over pixels are taken in a fixed order.
+``x [N, C, H, W]`` lies in memory as a table of pixels by channels. Only ``x`` and ``shortcut`` are kept for the
+gradients, which compute ``z`` again. This takes two passes over the table forward and two backward, while separate
+operations take five to ten each way. Sums over pixels are taken in a fixed order.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import triton.language as tl
 from torch import Tensor
 
 TILE = 4096
-"""Numbers of a program's tile."""
+"""The count of numbers in a program's tile."""
 BLOCKS = 264
-"""Programs that share the sums over pixels."""
+"""The number of programs that share the sums over pixels."""
 
 
 @triton.jit
@@ -39,7 +39,7 @@ def _channel(values, c, C: tl.constexpr):
 
 @triton.jit
 def _spread(x, partial, P, C: tl.constexpr, CB: tl.constexpr, BM: tl.constexpr):
-    """Sums ``[blocks, 2, C]`` of ``x`` and of its squares, from the first pixel on, which keeps the digits."""
+    """Add up ``x`` and its squares, ``[blocks, 2, C]``, relative to the first pixel, which loses fewer digits."""
     block, blocks, c = tl.program_id(0), tl.num_programs(0), tl.arange(0, CB)
     origin = _channel(x, c, C)
     total, square = tl.zeros((CB,), tl.float32), tl.zeros((CB,), tl.float32)
@@ -54,7 +54,7 @@ def _spread(x, partial, P, C: tl.constexpr, CB: tl.constexpr, BM: tl.constexpr):
 
 @triton.jit
 def _moments(x, partial, moments, blocks, P, eps, C: tl.constexpr, CB: tl.constexpr, BB: tl.constexpr):
-    """``mean`` and ``1 / sqrt(variance + eps)``, ``[2, C]``."""
+    """Compute ``mean`` and ``1 / sqrt(variance + eps)``, ``[2, C]``."""
     c = tl.program_id(0) * CB + tl.arange(0, CB)
     total, square = tl.zeros((CB,), tl.float32), tl.zeros((CB,), tl.float32)
     for start in range(0, blocks, BB):
@@ -73,7 +73,7 @@ def _moments(x, partial, moments, blocks, P, eps, C: tl.constexpr, CB: tl.conste
 def _z(
     x, shortcut, keep, weight, bias, moments, row, c, P, pixels, C: tl.constexpr, ADD: tl.constexpr, DROP: tl.constexpr
 ):
-    """``z``, and what it is made of: the normalized ``x`` and the factors of its image."""
+    """Compute ``z``, the normalized ``x``, and the factors of its image."""
     normal = (_tile(x, row, c, row < P, C) - _channel(moments, c, C)) * _channel(moments + C, c, C)
     z = normal * _channel(weight, c, C) + _channel(bias, c, C)
     factor = tl.full(z.shape, 1.0, tl.float32)
@@ -100,7 +100,7 @@ def _sums(
     x, shortcut, keep, weight, bias, slope, moments, g, partial, P, pixels,
     C: tl.constexpr, ADD: tl.constexpr, DROP: tl.constexpr, CB: tl.constexpr, BM: tl.constexpr,
 ):  # fmt: skip
-    """Sums ``[blocks, 3, C]``: the gradients of weight, bias and slope."""
+    """Add up the gradients of weight, bias and slope, ``[blocks, 3, C]``."""
     block, blocks, c = tl.program_id(0), tl.num_programs(0), tl.arange(0, CB)
     dw, db, ds = tl.zeros((CB,), tl.float32), tl.zeros((CB,), tl.float32), tl.zeros((CB,), tl.float32)
     for start in range(block * BM, P, blocks * BM):
@@ -132,7 +132,7 @@ def _backward(
 
 
 def _sizes(x: Tensor) -> tuple[int, int, int, int]:
-    """Pixels in all and of an image, and the sides of a tile."""
+    """Return the number of all pixels and of an image's pixels, and the sides of a tile."""
     images, channels, height, width = x.shape
     across = triton.next_power_of_2(channels)
     return images * height * width, height * width, max(1, TILE // across), across
@@ -187,14 +187,14 @@ class _Normalized(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, dims: tuple, *args: Any) -> tuple:
-        """One network after the other: those that are large enough for this operation fill a GPU by themselves."""
+        """Run one network after the other: a network that is large enough for this operation fills a GPU."""
         each = [[a if dim is None else a.select(dim, i) for a, dim in zip(args, dims)] for i in range(info.batch_size)]
         y, moments = zip(*(_Normalized.apply(*parts) for parts in each))
         return (torch.stack(y), torch.stack(moments)), (0, 0)
 
 
 def _laid_out(x: Tensor, weight: Tensor, bias: Tensor, slope: Tensor, shortcut: Any, keep: Any, eps: float) -> tuple:
-    """All as the programs read them."""
+    """Lay all tensors out as the programs read them."""
     last = torch.channels_last
     shortcut = None if shortcut is None else shortcut.contiguous(memory_format=last)
     rows = (row.contiguous() for row in (weight, bias, slope))
@@ -204,5 +204,5 @@ def _laid_out(x: Tensor, weight: Tensor, bias: Tensor, slope: Tensor, shortcut: 
 def normalized_on_gpu(
     x: Tensor, weight: Tensor, bias: Tensor, slope: Tensor, shortcut: Tensor | None, keep: Tensor | None, eps: float
 ) -> Tensor:
-    """``y [N, C, H, W]``; ``keep [N, C]`` holds the factors of a dropout."""
+    """Compute ``y [N, C, H, W]``; ``keep [N, C]`` holds the factors of a dropout."""
     return _Normalized.apply(x, weight, bias, slope, shortcut, keep, eps)[0]

@@ -1,4 +1,4 @@
-"""Adam's update of linear layers whose gradients are handed over as factors, in one launch of ``outer_adam.cu``."""
+"""Adam's update of linear layers whose gradients are factors, in one launch of ``outer_adam.cu``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def outer_adam_on_gpu(
     eps: float,
     weight_decay: float,
 ) -> None:
-    """One step in place for layers ``(W, two moments, b, two moments, g, x)``, which have taken the same steps."""
+    """Take one step in place for layers ``(W, two moments, b, two moments, g, x)`` with equal numbers of steps."""
     for at in range(0, len(layers), AT_ONCE):
         some = layers[at : at + AT_ONCE]
         sizes = {f"{name}{i}": size for i, layer in enumerate(some) for name, size in zip("ND", layer[0].shape)}

@@ -8,11 +8,11 @@ from torch import Tensor
 from hyperfront.kernels.gpu.cuda_source import available, launch, up
 
 THREADS = 32
-MANY = 32  # unit vectors; a thread looks at all triangles of those that take part
+MANY = 32  # unit vectors; a thread tries all triangles of the vectors that take part
 
 
 def pays(others: Tensor) -> bool:
-    """Whether it can be used, and is faster than a thread for each triangle."""
+    """Whether the kernel can be used, and is faster than a thread for each triangle."""
     return len(others) <= MANY and available(others.device)
 
 
@@ -27,7 +27,7 @@ def pmtl_on_gpu(
     floored: int,
     invalid: int,
 ) -> tuple[Tensor, Tensor]:
-    """Weights ``[R, 2]`` like the losses and status ``[R]``, from the unit vectors ``others [K, 2]``."""
+    """Compute weights ``[R, 2]`` like the losses and status ``[R]``, from the unit vectors ``others [K, 2]``."""
     given = [tensor.to(torch.float64).contiguous() for tensor in (losses, rays, gram, others)]
     weights, status = torch.empty_like(given[0]), torch.empty(len(rays), dtype=torch.uint8, device=losses.device)
     grid = up(len(rays), THREADS), 1

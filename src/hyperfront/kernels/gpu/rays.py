@@ -1,4 +1,4 @@
-"""The dimension of the rays, which every program has and ``torch.vmap`` adds to."""
+"""The dimension of rays, which every program has; ``torch.vmap`` adds rays to it."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from torch import Tensor
 
 
 def merged(tensor: Tensor, dim: int | None, count: int) -> Tensor:
-    """The vmapped dimension merged into that of the rays."""
+    """Merge the vmapped dimension into the dimension of rays."""
     tensor = tensor.expand(count, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
     return tensor.flatten(0, 1)
 
 
 def merged_unless_shared(tensor: Tensor, dim: int | None, count: int) -> Tensor:
-    """The same, but one row that all rays share stays one."""
+    """Merge the vmapped dimension into the dimension of rays, but keep a single row that all rays share."""
     return tensor if dim is None and len(tensor) == 1 else merged(tensor, dim, count)
 
 
 def vmap_gradients(gradients: Callable[..., tuple], count: int, dims: tuple, *args: Any) -> tuple[tuple, tuple]:
-    """``gradients(g [J, R, ...], x, weight, y, *options)`` under vmap: several cotangents of the same networks, which
-    is what a step asks for, in one launch; anything else one after the other."""
+    """Compute ``gradients(g [J, R, ...], x, weight, y, *options)`` under vmap: several cotangents of the same networks
+    in one launch, as in a training step, and everything else one after the other."""
     if dims[1:] == (None,) * (len(dims) - 1):
         found = gradients(args[0].movedim(dims[0], 0).flatten(0, 1), *args[1:])
         found = tuple(None if part is None else part.unflatten(0, (count, -1)) for part in found)

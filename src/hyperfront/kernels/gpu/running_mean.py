@@ -18,6 +18,7 @@ def _running_mean(losses, mean, share, R, m: tl.constexpr, MB: tl.constexpr):
 
 
 def running_mean_on_gpu(losses: Tensor, mean: Tensor, share: float) -> None:
-    """Move ``mean [m]``, float64, towards the mean of ``losses [R, m]`` by a share of the way; from zero, all of it."""
+    """Move ``mean [m]``, float64, towards the mean of ``losses [R, m]`` by a share of the way; from zero, move all the
+    way."""
     R, m = losses.shape
     _running_mean[(1,)](losses.contiguous(), mean, share, R, m=m, MB=triton.next_power_of_2(m))

@@ -1,4 +1,4 @@
-"""What a step adds to the record of its epoch, in one Triton launch."""
+"""Add the results of a step to the record of its epoch, in one Triton launch."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Assemblies: how ``theta`` becomes the tensors of a module; one file each, listed by name in ``ASSEMBLIES``.
+"""Assemblies make the tensors of a module from ``theta``; one file each, listed by name in ``ASSEMBLIES``.
 
-Replace     W = theta               everything that is chosen
-LowRank     W = W0 + B A            theta is the factors
-Film        w' = s w, b' = s b + t  theta is scales and shifts
+Replace     W = theta               theta holds the chosen tensors
+LowRank     W = W0 + B A            theta holds the factors
+Film        w' = s w, b' = s b + t  theta holds scales and shifts
 """
 
 from hyperfront.model.assemblies.base import Assembly, Part

@@ -1,4 +1,4 @@
-"""What an assembly is: the way from ``theta``, which a hypernetwork emits, to the tensors of a module."""
+"""The abstract assembly: it makes the tensors of a module from ``theta``, the output of a hypernetwork."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ class Part(NamedTuple):
 
 
 class Assembly(ABC):
-    """Abstract base; subclasses are final. Made from a module and the names of the parameters that were chosen.
+    """Abstract base; subclasses are final. An assembly is made from a module and the names of chosen parameters.
 
     It holds shapes and no values, so the same assembly serves loop, vmap and plain modules.
     """
 
     kind: str
     takes: str
-    """Which parameters it can work with, in words."""
+    """The parameters that it can make, in words."""
     names: tuple[str, ...]
-    """The tensors that it makes."""
+    """The names of the tensors that it makes."""
     base: Rest | None
-    """Whether the tensors it starts from are trained or frozen; None where it makes them out of ``theta`` alone."""
+    """Whether the tensors that it adds to are trained or frozen; None if it makes tensors from ``theta`` alone."""
     parts: tuple[Part, ...]
-    """``theta [n]`` is these, end to end."""
+    """The parts of ``theta [n]``, in order."""
 
     @abstractmethod
     def start(self, module: nn.Module) -> Tensor:
-        """``theta [n]`` with which the tensors are those of ``module``."""
+        """Return the ``theta [n]`` that gives the tensors of ``module``."""
 
     @abstractmethod
     def assemble(self, parts: Sequence[Tensor], shared: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The tensors ``names`` from the parts of ``theta``, shaped, and the tensors that all rays share."""
+        """Make the tensors ``names`` from the shaped parts of ``theta`` and the tensors that all rays share."""
 
     @abstractmethod
     def describe(self) -> str:
-        """What ``theta`` consists of, to follow its size."""
+        """Describe the numbers in ``theta``, as a phrase after their count."""
 
     def options(self) -> dict[str, Any]:
-        """The keyword arguments, as JSON, that make the same assembly."""
+        """Return the keyword arguments, as JSON, that make the same assembly."""
         return {}

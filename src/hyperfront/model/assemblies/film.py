@@ -1,9 +1,9 @@
-"""``theta`` is a scale and a shift for every feature of chosen layers; the layers themselves are shared by all rays.
+"""Film: ``theta`` holds a scale and a shift for every feature of chosen layers; all rays share the layers themselves.
 
     y' = s(r) y + t(r)
 
 as in FiLM (Perez et al., 2018) and YOTO (Dosovitskiy & Djolonga, 2020, "You only train once"). A layer that ends in an
-affine map ``y = w x + b`` takes both in: ``w' = s w`` and ``b' = s b + t``. So no activation is touched, and the plain
+affine map ``y = w x + b`` absorbs both: ``w' = s w`` and ``b' = s b + t``. So no activation needs a hook, and the plain
 module of a ray is exact. A layer without a bias is only scaled.
 """
 
@@ -31,7 +31,7 @@ class _Modulated(NamedTuple):
     features: tuple[int, ...]
     """The shape of scale and shift."""
     unfolded: tuple[int, ...]
-    """The shape of the weight in which ``along`` lines the features up with it."""
+    """A view of the weight that broadcasts with features of the shape ``along``."""
     along: tuple[int, ...]
 
 

@@ -1,13 +1,13 @@
-"""``theta`` is low-rank factors, added to weights that all rays share.
+"""LowRank: ``theta`` holds low-rank factors, whose products are added to weights that all rays share.
 
     W(r) = W0 + B(r) A(r)               B [out, k], A [k, in], with k the rank
 
 for every matrix ``W``; a convolution's kernel ``[out, in, h, w]`` is the matrix ``[out, in h w]``. ``W0`` is trained
 directly or frozen (Hu et al., 2022, "LoRA"). ``A`` starts with variance ``1 / in``, so that ``A x`` has the scale of
-``x``, and ``B`` at zero, so that every ray starts at the module as it was given.
+``x``, and ``B`` starts at zero, so that every ray starts with the weights of the user's module.
 
-With ``terms = m`` the product is a sum, ``W0 + sum_t B_t A_t``: PaLoRA (Dimitriadis et al., 2025) lets ray ``r`` weigh
-its terms. ``theta`` is all the ``A``, then all the ``B_1``, the ``B_2``, ...
+With ``terms = m`` the addition is a sum, ``W0 + sum_t B_t A_t``: PaLoRA (Dimitriadis et al., 2025) lets ray ``r`` weigh
+its terms. ``theta`` holds all ``A``, then all ``B_1``, all ``B_2``, and so on.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ DEFAULT_RANK = 4
 
 
 class LowRank(Assembly):
-    """Chosen matrices, also frozen ones, get low-rank additions; vectors and complex tensors are left to the rest.
+    """Adds low-rank products to the chosen matrices, also to frozen ones, but not to vectors and complex tensors.
 
-    ``rank`` None is 4, or a layer's own rank where that is smaller.
+    ``rank=None`` means 4, or the full rank of a smaller matrix.
     """
 
     kind, takes = "low_rank", "a parameter with two or more dimensions larger than 1"
@@ -100,6 +100,6 @@ class LowRank(Assembly):
 
 
 def _matrix(shape: Sequence[int]) -> tuple[int, ...]:
-    """``(out, in)`` of a tensor as a matrix, without its dimensions of 1; empty for vectors and numbers."""
+    """Return ``(out, in)`` of a tensor as a matrix, without dimensions of size 1; empty for vectors and numbers."""
     sides = [side for side in shape if side > 1]
     return (sides[0], math.prod(sides[1:])) if len(sides) > 1 else ()

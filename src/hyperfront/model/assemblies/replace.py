@@ -1,4 +1,4 @@
-"""``theta`` is the tensors themselves, laid end to end; a complex number is its real and its imaginary part."""
+"""Replace: ``theta`` holds the tensors end to end; a complex number takes two places, real and imaginary part."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hyperfront.model.assemblies.base import Assembly, Part
 
 
 class Replace(Assembly):
-    """Every chosen parameter is generated, unless it does not require gradients."""
+    """Generates every chosen parameter that requires gradients."""
 
     kind, takes, base = "replace", "a parameter with requires_grad", None
 

@@ -1,4 +1,4 @@
-"""What the names that :func:`hyperfront.wrap` takes stand for: a hypernetwork, and an assembly of what it emits.
+"""Architectures by the names that :func:`hyperfront.wrap` takes: a hypernetwork, and an assembly for its output.
 
 name         hypernetwork   assembly    generated
 mlp          mlp            Replace     the weights themselves; the paper's
@@ -26,7 +26,7 @@ MakeAssembly = Callable[[nn.Module, Sequence[str]], Assembly]
 
 
 class Architecture(NamedTuple):
-    """The kind of a hypernetwork, its options, and how its output becomes tensors."""
+    """The kind of a hypernetwork, its options, and the assembly that makes tensors of its output."""
 
     kind: str
     options: dict[str, Any]
@@ -34,7 +34,7 @@ class Architecture(NamedTuple):
 
 
 def architecture(name: str, m: int, rest: Rest, options: dict[str, Any]) -> Architecture:
-    """The architecture of this name. ``base``, for low_rank and film, is ``rest`` unless the options say otherwise.
+    """Find the architecture of this name. The default of ``base``, an option of low_rank and film, is ``rest``.
 
     >>> architecture("low_rank", 3, "train", {"rank": 2, "linear": True}).kind
     'linear'

@@ -1,4 +1,4 @@
-"""What a hypernetwork is: a map from rays ``[R, m]`` to target weights ``theta [R, n]``."""
+"""The abstract hypernetwork: a map from rays ``[R, m]`` to target weights ``theta [R, n]``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Hypernet(nn.Module, ABC):
         """``rays [R, m] -> theta [R, n]``."""
 
     def factored(self, rays: Tensor, factors: Factors | None) -> Tensor:
-        """The same theta; its backward pass may leave gradients of linear layers in ``factors`` instead of ``.grad``.
+        """Compute theta; the backward pass may leave gradients of linear layers in ``factors`` instead of ``.grad``.
 
         See :mod:`hyperfront.kernels.factors`. This version writes every ``.grad``.
         """
@@ -31,18 +31,18 @@ class Hypernet(nn.Module, ABC):
 
     @abstractmethod
     def options(self) -> dict[str, Any]:
-        """The keyword arguments, as JSON, that make a hypernetwork of the same shape."""
+        """Return the keyword arguments, as JSON, that make a hypernetwork of the same shape."""
 
     @property
     def knots(self) -> Tensor | None:
-        """The rays ``[K, m]`` that it has weights for, where it has not some for every ray."""
+        """The only rays ``[K, m]`` that it has weights for; None if it has weights for every ray."""
         return None
 
     def gram(self, rays: Tensor, grads: Tensor) -> Tensor:
-        """Inner products ``[R, m, m]`` of the objectives' gradients with respect to the hypernetwork's parameters,
-        given those with respect to ``theta``, ``grads [R, m, n]``: the Gram matrix in hypernetwork space.
+        """Compute the Gram matrix ``[R, m, m]`` in hypernetwork space: inner products of the objectives' gradients with
+        respect to the hypernetwork's parameters, from their gradients ``grads [R, m, n]`` with respect to ``theta``.
 
-        This version forms the Jacobian of one ray at a time; architectures that know better override it.
+        This version forms the Jacobian of one ray at a time; architectures with a faster way override it.
         """
         parameters = [p for p in self.parameters() if p.requires_grad]
         result = []
@@ -59,7 +59,7 @@ class Hypernet(nn.Module, ABC):
 
 
 class OwnHypernet(Hypernet):
-    """A module of the user's, ``rays [R, m] -> theta [R, n]``, as a hypernetwork."""
+    """The user's own module, ``rays [R, m] -> theta [R, n]``, as a hypernetwork."""
 
     kind = "own"
 

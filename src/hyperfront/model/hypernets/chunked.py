@@ -9,13 +9,13 @@ smaller than the target: ``k`` of them and ``n / (k chunk)`` chunks. All chunks 
 Two initializations:
 
 ``"plain"``
-    the paper's: every parameter is drawn from ``N(0, 0.1^2)``. Generated weights then start at a scale that has nothing
-    to do with the layer they go to.
+    the paper's: every parameter is drawn from ``N(0, 0.1^2)``. Generated weights then start at a scale that is
+    unrelated to their layer.
 ``"scaled"`` (default)
     chunks ignore the borders of tensors, so rows of ``A`` cannot have the scale of a layer. Instead ``A psi`` starts
-    with unit variance, with chunks uncorrelated, and each tensor has a fixed mean and deviation, those of the target's
-    own initialization: ``theta = mean + deviation (A psi)``. A constant tensor gets the deviation of the others, since
-    with its own, zero, it could not learn. The ray moves ``psi`` by about a tenth.
+    with unit variance and uncorrelated chunks, and is multiplied by the standard deviation of each tensor in the
+    target's own initialization: ``theta = mean + deviation (A psi)``. A constant tensor gets the mean deviation of the
+    other tensors, since with zero deviation it could not learn. The ray moves ``psi`` by about a tenth.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ PAPER_DEVIATION = 0.1
 class ChunkedHypernet(Hypernet):
     """``rays [R, m] -> theta [R, n]``.
 
-    ``chunk`` is the number of rows of each of the ``matrices``; ``chunks`` is, unless given, the smallest number that
-    covers ``theta``. ``start [n]`` and ``sizes``, for the scaled initialization, are as for the MLP.
+    ``chunk`` is the number of rows of each of the ``matrices``. The default of ``chunks`` is the smallest number that
+    covers ``theta``. ``start [n]`` and ``sizes`` are those of :class:`MLPHypernet`, for the scaled initialization.
 
     >>> hypernet = ChunkedHypernet(2, 11_443_156, matrices=1, chunks=1150, initialization="plain")
     >>> sum(p.numel() for p in hypernet.parameters())  # "1M" of the paper, for its ResNet18
@@ -114,8 +114,8 @@ class ChunkedHypernet(Hypernet):
         for layer in (self.first, self.second, self.third):
             nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
             nn.init.zeros_(layer.bias)
-        # ReLUs leave all chunks a common direction, which would make chunks copies of each other: take it away, as
-        # measured on many more embeddings than there may be chunks, and bring the rest to length 1
+        # ReLUs give the features of all chunks a common direction, which would make chunks copies of each other:
+        # subtract it, measured on many embeddings since chunks may be few, and scale the remainder to length 1
         psi = self._features(torch.full((1, self.m), 1 / self.m), torch.randn(2048, width))[0]
         length = (psi - psi.mean(0)).square().sum(1).mean().sqrt()
         self.third.weight.div_(length)
@@ -123,7 +123,7 @@ class ChunkedHypernet(Hypernet):
         nn.init.normal_(self.heads.weight)
         if start is None:
             return
-        # given psi, an entry of chunk c has variance |psi_c|^2: divide by what a tensor's entries have on average
+        # given psi, an entry of chunk c has variance |psi_c|^2: divide by the average over a tensor's entries
         square = self._features(torch.full((1, self.m), 1 / self.m), self.chunk_embedding)[0].square().sum(1)
         entries = square.repeat_interleave(self.matrices * self.chunk)[: self.n].split(self.sizes)
         unit = torch.stack([part.mean().sqrt() for part in entries])
@@ -144,7 +144,7 @@ class ChunkedHypernet(Hypernet):
         }
 
     def _features(self, rays: Tensor, chunk_embedding: Tensor) -> Tensor:
-        """``psi [R, chunks, hidden]``. The first layer is linear in both inputs, so neither is repeated."""
+        """Compute ``psi [R, chunks, hidden]``. The first layer is linear in both inputs, so neither is repeated."""
         ray_weight, chunk_weight = self.first.weight.split(
             [self.ray_embedding.shape[1], self.chunk_embedding.shape[1]], dim=1
         )

@@ -14,10 +14,11 @@ BLOCK = 2**20
 
 
 def inner_products(rows: Sequence[Tensor] | Tensor) -> Tensor:
-    """``<g_i, g_j>`` as ``[R, m, m]`` in float64, of ``m`` gradients ``g_j [R, n]``.
+    """Compute ``<g_i, g_j>`` as ``[R, m, m]`` in float64, from ``m`` gradients ``g_j [R, n]``.
 
-    Products of float32 numbers are exact in float64, and tiny differences between them decide between the vertices of
-    a linear program, so neither float32 sums nor TF32 will do. Only ``BLOCK`` columns are widened at a time.
+    Tiny differences between these products decide between the vertices of a linear program, so float32 sums and TF32
+    are too inaccurate; products of float32 numbers are exact in float64. Only ``BLOCK`` columns are converted at a
+    time.
 
     >>> inner_products([torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, -1.0]])])
     tensor([[[ 5.,  1.],
@@ -29,12 +30,12 @@ def inner_products(rows: Sequence[Tensor] | Tensor) -> Tensor:
 
         if isinstance(rows, Tensor):
             return gram_on_gpu(rows)
-        product, block = gram_on_gpu, 4 * BLOCK  # which copies them, but widens nothing
+        product, block = gram_on_gpu, 4 * BLOCK  # it copies the blocks, but does not convert them
     parts = zip(*(row.split(max(1, block // len(row)), dim=1) for row in rows))
     return functools.reduce(torch.add, (product(torch.stack(part)) for part in parts))
 
 
 def _wide(rows: Tensor) -> Tensor:
-    """Of ``[m, R, columns]``."""
+    """Compute the products of ``rows [m, R, columns]``."""
     wide = rows.movedim(0, 1).double()
     return wide @ wide.mT

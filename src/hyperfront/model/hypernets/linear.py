@@ -2,7 +2,7 @@
 
     W(r) = W0 + sum_t r_t B_t A_t       so theta = (A, r_1 B_1, ..., r_m B_m)
 
-There is no network at all: the parameters are the factors of the ``m`` corners, and a ray mixes them.
+It has no layers: its parameters are the factors at the ``m`` corners of the simplex, and a ray mixes them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hyperfront.model.hypernets.inner import inner_products
 class LinearHypernet(Hypernet):
     """``rays [R, m] -> theta [R, n]`` for a :class:`~hyperfront.model.assemblies.LowRank` with ``m`` terms.
 
-    ``sizes`` are those of its parts: one ``A`` for each tensor, then for each objective one ``B`` for each tensor.
+    ``sizes`` are the sizes of its parts: one ``A`` for each tensor, then for each objective one ``B`` for each tensor.
 
     >>> hypernet = LinearHypernet(2, 10, start=torch.arange(10.0), sizes=[4, 3, 3])
     >>> hypernet(torch.tensor([[1.0, 0.0]]))[0].tolist()
@@ -54,7 +54,8 @@ class LinearHypernet(Hypernet):
 
     @torch.no_grad()
     def gram(self, rays: Tensor, grads: Tensor) -> Tensor:
-        """The Gram in hypernetwork space: the gradient of ``B_t`` is ``r_t`` times that of its part of ``theta``."""
+        """Compute the Gram matrix in hypernetwork space: the gradient of ``B_t`` is ``r_t`` times the gradient of its
+        part of ``theta``."""
         down, up = grads.split([self.down.numel(), self.up.numel()], dim=-1)
         up = up.unflatten(-1, (self.m, -1)) * rays[:, None, :, None]
         return inner_products(down.unbind(1)) + inner_products(up.flatten(2).unbind(1))

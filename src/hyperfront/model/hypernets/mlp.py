@@ -6,8 +6,8 @@
 Two initializations:
 
 ``"plain"``
-    the paper's: ``e(r) = r`` and PyTorch's default for every layer. Generated weights then start at a scale that has
-    nothing to do with the layer they go to.
+    the paper's: ``e(r) = r`` and PyTorch's default for every layer. Generated weights then start at a scale that is
+    unrelated to their layer.
 ``"residual"`` (default)
     ``e(r) = (cos(pi r / 2), sin(pi r / 2))``, of constant norm, so that no objective's features fade near a corner of
     the simplex; ``b`` starts at the target's own initialization and ``W z`` at a tenth of its standard deviation,
@@ -95,7 +95,7 @@ class MLPHypernet(Hypernet):
         return torch.cat([(math.pi / 2 * rays).cos(), (math.pi / 2 * rays).sin()], dim=-1)
 
     def _activations(self, rays: Tensor) -> list[Tensor]:
-        """The input of every layer: ``[e(r), h1, h2, z]``."""
+        """Compute the input of every layer: ``[e(r), h1, h2, z]``."""
         rays = self._encode(rays)
         h1 = torch.relu(self.first(rays))
         h2 = torch.relu(self.second(h1))
@@ -116,7 +116,7 @@ class MLPHypernet(Hypernet):
 
     @torch.no_grad()
     def gram(self, rays: Tensor, grads: Tensor) -> Tensor:
-        """The Gram in hypernetwork space without its Jacobian.
+        """Compute the Gram matrix in hypernetwork space without its Jacobian.
 
         At one ray the gradient of a layer is the outer product of ``delta`` and the layer's input ``h``, so
 

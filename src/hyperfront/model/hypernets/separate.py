@@ -1,9 +1,9 @@
-"""No hypernetwork: a table with one row of weights for each of a few rays, i.e. one separate model per ray.
+"""Separate models, one for each of a few rays: a table with one row of weights for each model.
 
     theta(r) = theta_i,   i = argmin_i |r - r_i|
 
-As a hypernetwork it trains, evaluates and saves like any other, with the same step, engines and files. Each row has
-entries of its own in the state of an optimizer such as Adam, so that one optimizer for the table is one for each model.
+In the form of a hypernetwork, they train, evaluate and save with the same step, engines and files. An optimizer such as
+Adam keeps its state for each entry of the table, so one optimizer for the table equals one optimizer for each model.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from hyperfront.preferences import nearest, validate
 
 
 class SeparateHypernet(Hypernet):
-    """``rays [R, m] -> theta [R, n]``: the row of the nearest of its own rays ``[K, m]``; all begin at ``start [n]``.
+    """``rays [R, m] -> theta [R, n]``: the row of the nearest of its own rays ``[K, m]``; all rows start at
+    ``start [n]``.
 
     >>> hypernet = SeparateHypernet(2, 3, rays=[[1.0, 0.0], [0.0, 1.0]])
     >>> hypernet(torch.tensor([[0.9, 0.1]])).shape
@@ -40,7 +41,7 @@ class SeparateHypernet(Hypernet):
     ):
         super().__init__()
         self.m, self.n = m, n
-        with torch.device("cpu"):  # numbers, also where a model is laid out without any
+        with torch.device("cpu"):  # real numbers, even when the model is made on the meta device
             self.rays = validate(rays, m).tolist()
         self.theta = nn.Parameter((torch.zeros(n) if start is None else start).repeat(len(self.rays), 1))
         self.register_buffer("table", torch.tensor(self.rays).to(self.theta))
@@ -56,5 +57,5 @@ class SeparateHypernet(Hypernet):
         theta = self.theta.index_select(0, nearest(rays, self.table))
         if theta.requires_grad and len(rays) > 1:
             count = len(rays)
-            theta.register_hook(lambda gradient: gradient * count)  # a step averages over rays, and these are apart
+            theta.register_hook(lambda gradient: gradient * count)  # a step averages over rays: undo it
         return theta

@@ -70,5 +70,5 @@ def listed(tensor: Tensor) -> list[float]:
 
 
 def rounded(values: Tensor) -> Any:
-    """Round to four decimal places, which is as fine as the page shows."""
+    """Round to the four decimal places that the page shows."""
     return (values.double() * 1e4).round().div(1e4).tolist()

@@ -26,7 +26,7 @@ BINS = 100
 SHOWN = 8
 """Rows shown, if that is enough for one row of each group and label."""
 MOST = 20_000
-"""The most rows of which groups are computed; every drag predicts all of them."""
+"""The most rows for the rates of groups; every drag of the handle predicts all of them."""
 FIELDS = 3
 """The number of columns in the title of a row."""
 

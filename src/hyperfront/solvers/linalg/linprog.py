@@ -1,18 +1,18 @@
-"""Many tiny linear programs at once, solved exactly, on whatever device they are.
+"""Solve many tiny linear programs at once, exactly, on the device of their numbers.
 
     maximize  c . alpha    subject to    alpha in the simplex,  A alpha >= b                                    (1)
 
 On the simplex ``b_i = b_i sum_j alpha_j``, so that everything is linear in ``alpha``: the variables, the slacks and the
-negated objective are the rows of one matrix ``M = [I; A - b 1^T; -c]``, and all but the last must be >= 0. A vertex is
-where ``m - 1`` of those rows vanish. With them, and one row ``1^T``, forming the square matrix ``N``,
+negated objective are the rows of one matrix ``M = [I; A - b 1^T; -c]``, and all but the last must be >= 0. At a vertex,
+``m - 1`` of these rows vanish. With them and the row ``1^T`` as the square matrix ``N``,
 
     T = M N^-1                                                                                                  (2)
 
 writes every row as a constant (the column of ``1^T``) plus a multiple of each vanishing row. At ``e_j``, the optimum
 over the bare simplex if ``j = argmax c``, the costs (the multiples in the last row) are >= 0. Dual pivots (Lemke, 1954)
-keep them so and repair the negative constants one by one: there is no first phase, and without conflict no pivot. All
-problems pivot in lock-step. As pivots round, (2) is computed anew from ``M`` at the end, and pivoting goes on if that
-brings another negative constant to light.
+keep them >= 0 and repair the negative constants one by one: there is no first phase, and without conflict no pivot. All
+problems pivot in lock-step. Since pivots accumulate rounding errors, (2) is computed again from ``M`` at the end, and
+pivoting continues if another constant turns out to be negative.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from torch import Tensor
 
 VIOLATED = 1e-12  # a constant below -VIOLATED is repaired
 ACCEPTED = 1e-9  # but one above -ACCEPTED is accepted where no pivot can repair it
-PIVOT = 1e-11  # smaller multiples, of rows scaled to 1, are taken for rounding
-SLACK = 1e-11  # what costs may fall below 0, for the sake of larger pivots (as Harris, 1973)
-ROUNDING = 2e-15  # what is smaller beside the largest entry of its row in (2) is zero
-INFEASIBLE = 1e-6  # a constant below -INFEASIBLE that cannot be repaired is no matter of rounding
+PIVOT = 1e-11  # smaller multiples, of rows scaled to 1, count as rounding errors
+SLACK = 1e-11  # costs may fall so far below 0, to allow larger pivots (as Harris, 1973)
+ROUNDING = 2e-15  # entries of (2) smaller than this share of the largest one in their row are zero
+INFEASIBLE = 1e-6  # a constant below -INFEASIBLE that cannot be repaired is infeasible, not a rounding error
 ROUNDS = 3  # computations of (2) before giving up
 PIVOTS = 8  # times m: pivots between them
 BLAND = 4  # times m: pivots before the rule that cannot cycle, and is slower
@@ -46,9 +46,9 @@ def maximize(c: Tensor, A: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def maximize_or_relax(c: Tensor, A: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The same, but the last row of ``A`` is dropped where it leaves no feasible point; and ``kept`` bool ``[R]``.
+    """Solve (1), but drop the last row of ``A`` where it leaves no feasible point; also returns ``kept`` bool ``[R]``.
 
-    Where that is a matter of rounding, the row is kept and the problem may be left unsolved.
+    Where it is infeasible by rounding only, the row is kept, and the problem may be left unsolved.
     """
     return _solve(c, A, b, optional=True)
 
@@ -78,12 +78,12 @@ def _solve(c: Tensor, A: Tensor, b: Tensor, optional: bool) -> tuple[Tensor, Ten
 
 
 def _columns(c: Tensor, A: Tensor, b: Tensor) -> Tensor:
-    """``M^T``, its rows scaled to a largest entry of 1, and before the last one that is always -VIOLATED."""
+    """Make ``M^T``, with rows of ``M`` scaled to a largest entry of 1, and a constant row -VIOLATED before the last."""
     R, m = c.shape
     cost, A, b = c.to(torch.float64)[..., None], A.to(torch.float64), b.to(torch.float64)[..., None]
     tiny = torch.finfo(torch.float64).tiny
     scale = A.abs().amax(2, keepdim=True).clamp_min(tiny)
-    # no scaled row falls below -1, so a bound of -2 is as good as none
+    # no scaled row falls below -1, so a bound of -2 never binds
     slack = A / scale - (b / scale).clamp_min(-2)
     cost = cost / -cost.abs().amax(1, keepdim=True).clamp_min(tiny)
     eye = torch.eye(m, dtype=torch.float64, device=c.device).expand(R, m, m)
@@ -91,10 +91,10 @@ def _columns(c: Tensor, A: Tensor, b: Tensor) -> Tensor:
 
 
 def _start(columns: Tensor, start: Tensor, each: Tensor) -> tuple[Tensor, Tensor]:
-    """The table (``T^T``, the constants last) at vertex ``start``, and the numbers of the vanishing rows.
+    """Make the table (``T^T``, the constants last) at vertex ``start``, and the numbers of the vanishing rows.
 
-    Column j of ``M`` less column ``start`` is the move from that vertex towards ``e_j``, along which all other
-    variables vanish. The move towards itself is zero, and stays so.
+    Column j of ``M`` minus column ``start`` is the move from that vertex towards ``e_j``, along which all other
+    variables vanish. The move towards ``e_start`` is zero, and remains zero.
     """
     constant = columns[each, start, None]
     number = torch.arange(columns.shape[1] + 1, device=columns.device)
@@ -102,11 +102,11 @@ def _start(columns: Tensor, start: Tensor, each: Tensor) -> tuple[Tensor, Tensor
 
 
 def _table(columns: Tensor, vanishing: Tensor, start: Tensor, each: Tensor) -> Tensor:
-    """``T^T`` of equation (2), the constants last and zeros in their place."""
+    """Compute ``T^T`` of equation (2); the constants are moved to the end, and zeros take their place."""
     m = columns.shape[1]
     square = columns.gather(2, vanishing[:, None, :m].expand(-1, m, -1))  # N^T
     square[each, :, start] = 1
-    # of the inverse's columns, which are as exact as they can be, that of the constants is alpha
+    # each column of the inverse is as exact as possible; the column of the constants is alpha
     table = torch.linalg.inv_ex(square.mT)[0].mT @ columns
     size = table.abs()
     table = table.masked_fill(size <= ROUNDING * size.amax(1, keepdim=True), 0)
@@ -116,10 +116,11 @@ def _table(columns: Tensor, vanishing: Tensor, start: Tensor, each: Tensor) -> T
 
 
 def _pivot(table: Tensor, vanishing: Tensor, idle: Tensor, each: Tensor) -> bool:
-    """Pivot ``table`` in place until no problem can go on, and keep the numbers of the vanishing rows; whether it did.
+    """Pivot ``table`` in place until no problem can continue, update the numbers of the vanishing rows, and return
+    whether there was a pivot.
 
-    A problem that is done chooses the row that is always -VIOLATED, which has no positive multiple, as it chooses an
-    infeasible row. Without positive multiple a problem makes its ``idle`` move, and pivoting on that changes nothing.
+    A solved problem chooses the constant row -VIOLATED, which has no positive multiple, as an infeasible problem
+    chooses its infeasible row. Without a positive multiple, a problem makes its ``idle`` move, which changes nothing.
     """
     R, width, n = table.shape
     costs, constants = table[..., -1], table[:, -1, :-1]

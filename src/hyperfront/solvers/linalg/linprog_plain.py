@@ -1,8 +1,7 @@
-"""One tiny linear program in plain numbers: for one ray and three objectives, a hundred operations on tensors of nine
-numbers take ten times as long as the arithmetic in them.
+"""Solve one tiny linear program in plain numbers: for one ray and three objectives, a hundred operations on tensors of
+nine numbers take ten times as long as their arithmetic.
 
-The pivots are those of :mod:`hyperfront.solvers.linalg.linprog`, which is also where everything out of the ordinary
-goes.
+The pivots are those of :mod:`hyperfront.solvers.linalg.linprog`, which also solves the difficult programs.
 """
 
 from __future__ import annotations
@@ -11,22 +10,22 @@ from collections.abc import Sequence
 
 from hyperfront.solvers.linalg.linprog import ACCEPTED, BLAND, PIVOT, SLACK, VIOLATED
 
-SAFE = 1e-3  # a larger pivot, of rows scaled to 1, makes no rounding error more than a thousand times as large
+SAFE = 1e-3  # larger pivots, of rows scaled to 1, magnify rounding errors by at most a thousand
 
 Row = Sequence[float]
 
 
 def maximize_one(c: Row, A: Sequence[Row], b: Row) -> list[float] | None:
-    """``alpha [m]`` in the simplex that maximizes ``c . alpha`` subject to ``A alpha >= b``, or None.
+    """Find the ``alpha [m]`` in the simplex that maximizes ``c . alpha`` subject to ``A alpha >= b``, or None.
 
-    None does not mean that there is no such point, only that finding it takes more care: a pivot is small, or there are
-    many of them.
+    None does not mean that there is no such point. It means that the program needs more care: a pivot is small, or
+    there are many pivots.
 
     >>> maximize_one([1.0, 0.0, 0.0], [[-1.0, 1.0, 0.0]], [0.0])
     [0.5, 0.5, 0.0]
     """
     m = len(c)
-    lines = [[float(i == j) for i in range(m)] for j in range(m)]  # all of them times alpha, but the last, must be >= 0
+    lines = [[float(i == j) for i in range(m)] for j in range(m)]  # line times alpha >= 0 for all lines but the last
     for row, bound in zip(A, b):
         if scale := max(map(abs, row)):
             lines.append([(entry - bound) / scale for entry in row])
@@ -47,7 +46,7 @@ def maximize_one(c: Row, A: Sequence[Row], b: Row) -> list[float] | None:
         entering = min(ratios)[1] if ratios else start
         move = table[entering]
         pivot = move[leaving]
-        if pivot < SAFE:  # also of the move from the start to itself, which is zero
+        if pivot < SAFE:  # also for the idle move from the start to itself, whose pivot is zero
             return None
         for j, row in enumerate(table):
             factor = row[leaving] / pivot
@@ -59,4 +58,4 @@ def maximize_one(c: Row, A: Sequence[Row], b: Row) -> list[float] | None:
         return None
     alpha = [max(entry, 0.0) for entry in table[m][:m]]
     total = sum(alpha)
-    return [entry / total for entry in alpha] if abs(total - 1) < ACCEPTED else None  # which NaN is not
+    return [entry / total for entry in alpha] if abs(total - 1) < ACCEPTED else None  # false for NaN

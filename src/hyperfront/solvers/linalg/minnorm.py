@@ -5,19 +5,19 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-ROUNDING = 1e-11  # what a bound must be missed by, in units of the gradient's length, to be missed at all
+ROUNDING = 1e-11  # smaller violations of a bound, in units of the gradient's length, do not count
 RIDGE = 1e-14  # relative weight on the diagonal: parallel gradients must not divide by zero
 
 
 def min_norm(gram: Tensor) -> Tensor:
-    """``argmin ||sum_j alpha_j g_j||^2`` over the simplex, from the Gram matrix ``C_ij = <g_i, g_j>``.
+    """Find ``argmin ||sum_j alpha_j g_j||^2`` over the simplex, from the Gram matrix ``C_ij = <g_i, g_j>``.
 
     ``gram [R, m, m]`` -> ``alpha [R, m]`` float64. At the optimum ``C alpha >= alpha^T C alpha``: a step along it
     lowers all objectives, unless it is zero (Desideri, 2012). For two objectives
 
         alpha_1 = (c22 - c12) / (c11 + c22 - 2 c12), clipped to [0, 1],
 
-    without any read from the device. Beyond, :func:`active_set`.
+    without any read from the device. More objectives are solved by :func:`active_set`.
 
     >>> min_norm(torch.tensor([[[1.0, 0.0], [0.0, 3.0]]]))
     tensor([[0.7500, 0.2500]], dtype=torch.float64)
@@ -32,7 +32,7 @@ def min_norm(gram: Tensor) -> Tensor:
 
 
 def active_set(gram: Tensor) -> Tensor:
-    """The same for any ``m``, by the active set method of Lawson and Hanson (1974), all problems in lock-step.
+    """Find the same for any ``m``, by the active set method of Lawson and Hanson (1974), all problems in lock-step.
 
     With ``K = C + 1 1^T`` it is the non-negative least squares problem ``min x^T K x / 2 - sum x``, ``x >= 0``: at its
     solution ``w = 1 - K x <= 0`` and ``x^T w = 0``, which for ``alpha = x / sum x`` is ``C alpha >= alpha^T C alpha``.
@@ -51,7 +51,7 @@ def active_set(gram: Tensor) -> Tensor:
     for _ in range(6 * m):
         inside = support[:, :, None] & support[:, None]
         goal = torch.linalg.solve_ex(torch.where(inside, kernel, eye), support.to(gram.dtype))[0]
-        # as far towards the optimum of this support as x >= 0 allows; what stops it leaves the support
+        # move towards the optimum of this support as far as x >= 0 allows; the entry that stops it leaves the support
         stops = torch.where(support & (goal <= 0), x / (x - goal), torch.inf)
         step = stops.amin(1, keepdim=True)
         x = torch.where(step < 1, x + step * (goal - x), goal)
@@ -63,5 +63,5 @@ def active_set(gram: Tensor) -> Tensor:
             break
         support = support & ~leaves | enters
     alpha = x / x.sum(1, keepdim=True)
-    # what is no Gram matrix has no such point; the shortest gradient is the least harm
+    # a matrix that is no Gram matrix has no such point: take the shortest gradient
     return torch.where(((alpha >= 0) & (alpha <= 1)).all(1, keepdim=True), alpha, eye[first])

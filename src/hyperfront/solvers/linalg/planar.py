@@ -1,4 +1,5 @@
-"""The shortest vector in the convex hull of points of the plane: all supports at once, nothing read from the device."""
+"""The shortest vector in the convex hull of points of the plane: try all supports at once, without a read from the
+device."""
 
 from __future__ import annotations
 
@@ -10,11 +11,12 @@ from torch import Tensor
 
 
 def shortest_in_plane(points: Tensor) -> Tensor:
-    """``argmin |sum_k alpha_k p_k|`` over the simplex, for ``points [R, K, 2]`` -> ``alpha [R, K]``.
+    """Find ``argmin |sum_k alpha_k p_k|`` over the simplex, for ``points [R, K, 2]`` -> ``alpha [R, K]``.
 
-    If 0 is in the hull it is in one of its triangles, with the areas that it cuts off as coordinates. Else the shortest
-    vector is on an edge, at the foot of the perpendicular or at an end. With two objectives all gradients that PMTL
-    combines are in the plane of two, so that this is :func:`hyperfront.solvers.linalg.minnorm.min_norm` without a loop.
+    If 0 is in the hull, it is in one of the triangles, and the areas that it cuts off are its coordinates. Otherwise
+    the shortest vector is on an edge, at the foot of the perpendicular or at an end. With two objectives, all gradients
+    that PMTL combines are in one plane, so that this equals :func:`hyperfront.solvers.linalg.minnorm.min_norm`, but
+    without a loop.
 
     >>> shortest_in_plane(torch.tensor([[[1.0, 1.0], [1.0, -1.0], [3.0, 0.0]]]))
     tensor([[0.5000, 0.5000, 0.0000]])
@@ -37,7 +39,7 @@ def shortest_in_plane(points: Tensor) -> Tensor:
     inside = (areas * whole[..., None].sign() >= 0).all(-1) & (whole != 0)
     coordinates = torch.where(inside[..., None], areas, 1) / torch.where(inside, whole, 3)[..., None]
     in_triangle = _put(coordinates, torch.stack(corners, -1), (inside * whole.abs()).argmax(1), count)
-    # of three points on a line only rounding makes a triangle, which misses 0
+    # three points on a line make a triangle by rounding only, which misses 0
     found = (in_triangle[:, None] @ points).square().sum(-1) < (on_edge[:, None] @ points).square().sum(-1)
     return torch.where(found, in_triangle, on_edge)
 
@@ -47,13 +49,14 @@ def _cross(p: Tensor, q: Tensor) -> Tensor:
 
 
 def _put(values: Tensor, places: Tensor, best: Tensor, count: int) -> Tensor:
-    """The values ``[R, S, k]`` of the best support, in their places ``[S, k]`` among ``count``."""
+    """Put the values ``[R, S, k]`` of the best support into their places ``[S, k]`` among ``count``."""
     row = values.gather(1, best[:, None, None].expand(-1, 1, values.shape[-1]))[:, 0]
     return row.new_zeros(len(row), count).scatter(1, places[best], row)
 
 
 @functools.lru_cache(maxsize=32)
 def _subsets(count: int, size: int, device: torch.device) -> tuple[Tensor, ...]:
-    """All sets of ``size`` out of ``count``, as ``size`` index tensors: made once, as a captured step cannot copy."""
+    """List all sets of ``size`` out of ``count``, as ``size`` index tensors, once, since a captured step cannot
+    copy."""
     table = torch.tensor(list(itertools.combinations(range(count), size)), dtype=torch.long, device=device)
     return table.unbind(1)

@@ -1,8 +1,8 @@
-"""How the steps of an epoch are run. All engines take the same steps; they differ in speed.
+"""Engines run the steps of an epoch. All engines take the same steps; they differ in speed.
 
 =========== =====================================================================================================
 ``eager``   step by step in Python: any device, any source of data
-``compiled`` the same, compiled by ``torch.compile``: on a CPU the whole gradient, else the target and its losses
+``compiled`` compiled by ``torch.compile``: on a CPU the whole gradient, on a GPU the target and its losses
 ``graph``   the whole step as one CUDA graph: data held on the device, nothing read back inside an epoch
 ``auto``    ``graph`` where it works, else ``eager``
 =========== =====================================================================================================
@@ -32,12 +32,12 @@ class Engine(Protocol):
     name: str
 
     def run(self, epoch: int, keeps_going: Callable[[], bool]) -> None:
-        """Train for (the rest of) one epoch, or until ``keeps_going``, asked after every step, says no."""
+        """Train to the end of one epoch, or until ``keeps_going``, called after every step, returns False."""
         ...
 
 
 def make_engine(name: str, epochs: Epochs) -> Engine:
-    """The engine of that name; ``auto`` falls back to ``eager`` with a note where a GPU could not be used fully."""
+    """Make the engine of that name; ``auto`` falls back to ``eager`` with a warning if a GPU cannot run the graph."""
     if name not in ENGINES:
         raise unknown_name("engine", name, ENGINES)
     if name == "compiled" and epochs.model.device.type == "cpu":

@@ -5,8 +5,8 @@ all objectives to the gradient of every parameter, and Inductor makes C++ of the
 the middle, since it may decide by numbers. The optimizer steps outside.
 
 A trace holds tensor operations only. A step that draws random numbers, changes buffers, or decides by the values of
-tensors is refused. Numbers of Python's, such as a factor that a schedule changes, keep the value that they had in the
-trace. So one step of every epoch is compared with the step that is not compiled, and a difference is an error.
+tensors is refused. Python numbers, such as a factor that a schedule changes, keep the value that they had in the trace.
+So one step of every epoch is compared with the uncompiled step, and a difference is an error.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from hyperfront.training.epochs import Epochs
 from hyperfront.training.step import Solve, Step, StepResult
 
 TOLERANCES = {torch.float64: 1e-8, torch.float32: 1e-2}
-"""Relative differences of the gradients that may be rounding."""
+"""The largest relative differences of gradients by rounding."""
 MOST_SHAPES = 4
-"""Shapes of batches for which a step is compiled; each takes seconds."""
+"""The most shapes of batches for which a step is compiled; each takes seconds."""
 _steps: weakref.WeakValueDictionary[int, CompiledStep] = weakref.WeakValueDictionary()
 
 
@@ -41,14 +41,14 @@ class NotCompilable(HyperfrontError):
 
 
 class CompiledStep:
-    """Leaves the gradient that ``step`` leaves; compiled when the first batch of a shape comes."""
+    """Computes the gradient of ``step``, compiled at the first batch of each shape."""
 
     def __init__(self, step: Step):
         self.step = step
         self.parameters: list[nn.Parameter] = [p for p in step.model.parameters() if p.requires_grad]
         self._functions: dict[tuple, Callable[..., tuple[Tensor | None, ...]]] = {}
         self.trusted = False
-        """Whether the step was compared with ``step`` lately; else the next call does that."""
+        """Whether the compiled step was compared with ``step`` in this epoch; if not, the next call compares."""
         _steps[id(self)] = self
 
     def __call__(self, rays: Tensor, batch: Batch, factors: Factors | None = None) -> StepResult:
@@ -62,8 +62,8 @@ class CompiledStep:
         return result
 
     def _compare(self, rays: Tensor, batch: Batch, result: StepResult, found: Sequence[Tensor | None]) -> None:
-        """Raise an error if the gradients ``found`` are not those of the step that is not compiled."""
-        each = iter(zip(result.weights, result.status))  # in the order of the rays, be they solved together or in turn
+        """Raise an error if the gradients ``found`` differ from those of the uncompiled step."""
+        each = iter(zip(result.weights, result.status))  # in the order of the rays, solved together or in turn
 
         def known(losses: Tensor, rays: Tensor, gram: Tensor | None) -> tuple[Tensor, Tensor]:
             weights, status = zip(*itertools.islice(each, len(losses)))
@@ -78,9 +78,9 @@ class CompiledStep:
             difference = float(((zero if compiled is None else compiled) - (zero if plain is None else plain)).norm())
             if difference > tolerance * max(size, 1e-30):
                 raise NotCompilable(
-                    "the compiled step no longer computes what the module and its losses compute",
+                    "the compiled step computes other gradients than the module and its losses",
                     got=f"a gradient that differs by {difference / size:.2g} of its norm",
-                    expected="losses that depend on tensors and constants only, not on numbers that change meanwhile",
+                    expected="losses that depend on tensors and constants only, not on numbers that change",
                     fix='engine="eager"',
                 )
 
@@ -105,7 +105,7 @@ class CompiledStep:
         try:
             with torch.no_grad():
                 compiled(rays, *tensors(batch))
-        except Exception as error:  # Inductor and the compilers that it calls have many
+        except Exception as error:  # Inductor and its compilers raise errors of many types
             raise NotCompilable(
                 "torch.compile cannot compile the step",
                 got=f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}",
@@ -128,7 +128,7 @@ class CompiledStep:
             raise NotCompilable(
                 "the step cannot be traced",
                 got=f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}",
-                expected="a module and losses that look at no values of tensors",
+                expected="a module and losses that do not read values of tensors",
                 fix='engine="eager"',
             ) from None
         if buffers != {name: id(tensor) for name, tensor in self.step.model.named_buffers()}:
@@ -136,7 +136,7 @@ class CompiledStep:
         return graph
 
     def _traced(self, rays: Tensor, batch: Batch) -> tuple[Tensor | None, ...]:
-        """Losses, weights and status of a step, and the gradients of all parameters, which end where they were."""
+        """Compute losses, weights and status of a step, and the gradients of all parameters; ``.grad`` is restored."""
         before = [parameter.grad for parameter in self.parameters]
         for parameter in self.parameters:
             parameter.grad = None
@@ -159,7 +159,7 @@ class CompiledStep:
 
 @torch.library.custom_op("hyperfront::weigh", mutates_args=())
 def weigh(losses: Tensor, rays: Tensor, gram: Tensor | None, step: int) -> tuple[Tensor, Tensor]:
-    """The solver's weights ``[R, m]`` and status ``[R]``, as an operation that a trace calls and does not enter."""
+    """Compute the solver's weights ``[R, m]`` and status ``[R]``, as an opaque operation in a trace."""
     weights, status = _steps[step].step.solve(losses, rays, gram)
     return weights.clone(), status.clone()  # an operation must not return its inputs
 
@@ -170,7 +170,7 @@ def _(losses: Tensor, rays: Tensor, gram: Tensor | None, step: int) -> tuple[Ten
 
 
 def _refuse_effects(graph: GraphModule) -> None:
-    """Raise an error if the trace draws random numbers, or writes to a tensor that is there between steps."""
+    """Raise an error if the trace draws random numbers, or writes to a tensor that outlives the step."""
     lasting: set[Node] = set()
     for node in graph.graph.nodes:
         if node.op in ("get_attr", "placeholder"):
@@ -190,7 +190,7 @@ def _refuse_effects(graph: GraphModule) -> None:
 
 
 def _argument(node: Node, name: str) -> object:
-    """The argument ``name`` of an operation; None if it has none of that name."""
+    """Return the argument ``name`` of an operation; None if it has no such argument."""
     places = node.target._schema.arguments  # pyrefly: ignore[missing-attribute]
     values = {place.name: place.default_value for place in places}
     return (values | dict(zip(values, node.args)) | node.kwargs).get(name)
@@ -206,6 +206,6 @@ class Compiled:
         self._eager = Eager(epochs, self.step)
 
     def run(self, epoch: int, keeps_going: Callable[[], bool]) -> None:
-        """Train for (the rest of) one epoch, or until ``keeps_going``, asked after every step, says no."""
+        """Train to the end of one epoch, or until ``keeps_going``, called after every step, returns False."""
         self.step.trusted = False
         self._eager.run(epoch, keeps_going)

@@ -23,9 +23,9 @@ class Eager:
         self.step = step or epochs.state.step
 
     def run(self, epoch: int, keeps_going: Callable[[], bool]) -> None:
-        """Train for (the rest of) one epoch, or until ``keeps_going``, asked after every step, says no."""
+        """Train to the end of one epoch, or until ``keeps_going``, called after every step, returns False."""
         state, position, model = self.state, self.state.position, self.epochs.model
-        every = 1 if model.device.type == "cpu" else 50  # looking at a loss stops a GPU
+        every = 1 if model.device.type == "cpu" else 50  # reading a loss stops a GPU
         kinds = torch.arange(len(Status), device=model.device, dtype=torch.uint8)
         sums, statuses = (tensor.to(model.device) for tensor in (position.sums, position.statuses))
         model.train()

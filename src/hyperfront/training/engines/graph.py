@@ -1,10 +1,10 @@
 """The whole step, from drawing the batch to the optimizer, as one CUDA graph that is replayed.
 
-What differs from step to step lies on the device before the epoch begins: rays, rows, numbers of the augmentation and
-learning rates, as tables with one row per step. The graph reads row ``t`` of each and adds 1 to ``t``, so that the host
-only says "again" and reads nothing back until the epoch ends. The next rays and batch are gathered on a branch
-of the graph beside the step. They lie at one of two places in turn, so there are two graphs; and one of many steps. The
-next epoch is drawn on the CPU while the GPU finishes this one.
+Everything that differs between steps is on the device before the epoch begins: rays, rows, numbers of the augmentation
+and learning rates, as tables with one row per step. The graph reads row ``t`` of each and adds 1 to ``t``, so that the
+host only replays the graph and reads nothing back until the epoch ends. A parallel branch of the graph gathers the next
+rays and batch. They alternate between two places, so there are two graphs, and a third one of many steps. The next
+epoch is drawn on the CPU while the GPU finishes this one.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from hyperfront.training.adam import Adam as OurAdam
 from hyperfront.training.epochs import Epochs
 
 MANY = 10
-"""Steps of a third graph, where they are short: between two graphs a GPU rests for the time of a few small kernels."""
+"""Short steps are captured in a graph of so many steps: between two graphs a GPU idles for a few small kernels."""
 PATIENCE = 1.0
-"""Seconds that capturing it may take, about."""
+"""The most seconds to spend on capturing the graph of many steps, approximately."""
 
 
 class NotCapturable(HyperfrontError):
-    """A step that cannot become a graph."""
+    """A step cannot become a graph."""
 
 
 class CudaGraphs:
-    """Captured on construction; raises :class:`NotCapturable` and leaves everything as it was if that fails."""
+    """Captures the step when it is constructed. If that fails, it raises :class:`NotCapturable` and changes nothing."""
 
     name = "graph"
 
@@ -59,7 +59,7 @@ class CudaGraphs:
         self.rows = [torch.empty_like(tensor, device=self.device) for tensor in drawn]
         self.rates = torch.empty(epochs.length, len(self.optimizer.param_groups), device=self.device)
         self.tables = [self.rays, *self.rows, self.rates]
-        # where the graphs write the rates of a step: kept, since memory given back would be written to all the same
+        # the graphs write the rates of a step here: kept, since they would also write to released memory
         self.lr = [torch.zeros((), device=self.device) for _ in self.optimizer.param_groups]
         self.t = torch.zeros(1, dtype=torch.long, device=self.device)
         self.sums = torch.zeros(self.model.m, dtype=torch.float64, device=self.device)
@@ -75,7 +75,7 @@ class CudaGraphs:
     # ---- an epoch --------------------------------------------------------------------------------------------
 
     def run(self, epoch: int, keeps_going: Callable[[], bool]) -> None:
-        """Train for (the rest of) one epoch, or until ``keeps_going``, asked once for every step, says no."""
+        """Train to the end of one epoch, or until ``keeps_going``, called once for every step, returns False."""
         position = self.state.position
         first = position.step
         before = copy.deepcopy(self.state.schedule.state_dict()), self._lr()
@@ -94,9 +94,9 @@ class CudaGraphs:
             position.step += count
             if sum(keeps_going() for _ in range(count)) < count:
                 break
-        if position.step < self.epochs.length:  # the schedule was asked for the whole epoch
+        if position.step < self.epochs.length:  # the schedule was stepped to the end of the epoch
             self.state.schedule.load_state_dict(before[0])
-            for group, rate in zip(self.optimizer.param_groups, before[1]):  # some schedules go on from the last rate
+            for group, rate in zip(self.optimizer.param_groups, before[1]):  # some schedules multiply the last rate
                 group["lr"] = rate
             self._rates(position.step - first, first)
         else:
@@ -104,7 +104,7 @@ class CudaGraphs:
         position.sums, position.statuses = self.sums.cpu(), self.statuses.cpu()
 
     def _draw(self, epoch: int) -> list[Tensor]:
-        """Rays, rows and numbers of an epoch, in pinned memory."""
+        """Draw rays, rows and random numbers of an epoch into pinned memory."""
         if self.drawn is not None and self.drawn[0] == epoch:
             return self.drawn[1]
         rays, generator = self.epochs.rays(epoch)
@@ -113,7 +113,7 @@ class CudaGraphs:
         return [tensor.pin_memory() for tensor in (rays.to(dtype), *drawn)]
 
     def _rates(self, count: int, first: int) -> Tensor:
-        """The learning rates ``[steps, groups]`` of ``count`` steps from ``first``, by stepping the schedule."""
+        """Step the schedule, and return the learning rates ``[steps, groups]`` of ``count`` steps from ``first``."""
         rates = [[0.0] * len(self.optimizer.param_groups)] * self.epochs.length
         for step in range(first, first + count):
             rates[step] = self._lr()
@@ -130,7 +130,7 @@ class CudaGraphs:
     # ---- a step ----------------------------------------------------------------------------------------------
 
     def _gather(self, ahead: int) -> tuple[Tensor, Batch]:
-        """Rays and batch that many steps after ``t``, or the last ones beyond the end of the epoch."""
+        """Gather rays and batch of the step ``t + ahead``, or of the last step if the epoch ends before."""
         t = (self.t + ahead).clamp(max=self.epochs.length - 1)
         rays, *rows = (table.index_select(0, t)[0] for table in (self.rays, *self.rows))
         return rays, self.source.batch(rows, self.device)
@@ -140,12 +140,12 @@ class CudaGraphs:
             staged.copy_(tensor)
 
     def _step(self, place: int, beside: torch.cuda.Stream) -> None:
-        """Train on what lies at one place and gather for the next step at the other."""
+        """Train on the rays and batch at one place, and gather those of the next step at the other."""
         here = torch.cuda.current_stream()
         start = here.record_event()
         self.optimizer.zero_grad(set_to_none=True)
         result = self.state.step(*self.staged[place], getattr(self.optimizer, "factors", None))
-        beside.wait_event(start)  # told of after the step, so that the GPU takes that up first
+        beside.wait_event(start)  # launched after the step, so that the GPU begins with the step
         with torch.cuda.stream(beside):
             self._stage(1 - place, self._gather(1))
             rates = self.rates.index_select(0, self.t)[0]
@@ -185,7 +185,7 @@ class CudaGraphs:
 
     @contextlib.contextmanager
     def _as_it_was(self) -> Iterator[None]:
-        """Give parameters, optimizer, running mean and random numbers back as they were."""
+        """Restore parameters, optimizer, running mean and random numbers after the ``with`` block."""
         fresh = not self.optimizer.state
         kept = [*self.model.state_dict().values(), self.state.step.mean]
         kept += [] if fresh else _state(self.optimizer)
@@ -219,7 +219,7 @@ class CudaGraphs:
             "the data come from a loader, or do not fit on the GPU": not resident(self.epochs.source, self.device),
             f"the optimizer is {type(self.optimizer).__name__}, not Adam, AdamW or SGD": type(self.optimizer)
             not in (Adam, AdamW, SGD, OurAdam),
-            "SGD with dampening begins unlike it goes on": type(self.optimizer) is SGD
+            "the first SGD step with dampening differs from later steps": type(self.optimizer) is SGD
             and any(group["dampening"] for group in self.optimizer.param_groups),
             "the solver remembers earlier steps": _remembers(self.state.step.solver),
         }
@@ -229,7 +229,7 @@ class CudaGraphs:
 
 
 def _remembers(solver: Solver) -> bool:
-    """Whether a solver has a memory, which may still be empty; a chain has the memories of its parts."""
+    """Whether a solver, or a part of a chain, keeps state between steps, even if that is still empty."""
     return bool(solver.state()) if isinstance(solver, Chain) else isinstance(solver, Stateful)
 
 
@@ -239,10 +239,10 @@ def _state(optimizer: torch.optim.Optimizer) -> list[Tensor]:
 
 @contextlib.contextmanager
 def _no_synchronization() -> Iterator[None]:
-    """An error where something reads from the device: better here than in the middle of a capture."""
+    """Make reading from the device an error within the ``with`` block, since it fails in the middle of a capture."""
     before = torch.cuda.get_sync_debug_mode()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it calls itself a prototype; a capture finds what it does not
+        warnings.simplefilter("ignore")  # it warns that it is a prototype; a capture finds the reads that it misses
         torch.cuda.set_sync_debug_mode("error")
     try:
         yield
@@ -251,6 +251,6 @@ def _no_synchronization() -> Iterator[None]:
 
 
 def _where(error: BaseException) -> str:
-    """The last line of code on the way to the error that is not PyTorch's."""
+    """Name the innermost line of code outside PyTorch that led to the error."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "/torch/" not in f.filename]
     return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else type(error).__name__
