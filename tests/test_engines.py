@@ -6,6 +6,8 @@ import contextlib
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import warnings
 from functools import partial
 from pathlib import Path
@@ -95,6 +97,23 @@ def test_compiled_steps_are_the_eager_ones(solver, rays):
     torch.testing.assert_close(losses(compiled), losses(eager), atol=1e-6, rtol=1e-5)
     for ours, theirs in zip(compiled.model.parameters(), eager.model.parameters()):
         torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which(os.environ.get("CXX", "g++")) is None, reason="torch.compile needs a C++ compiler")
+def test_a_second_process_finds_the_compiled_code(tmp_path):
+    code = """
+import torch, hyperfront as hf
+x = torch.randn(64, 3)
+problem = hf.supervised((x,), losses={"a": lambda y, b: y.square().mean(), "b": lambda y, b: (y - 1).square().mean()})
+model = hf.wrap(torch.nn.Linear(3, 1), ["a", "b"], hidden=4)
+hf.fit(model, problem, solver=hf.LS(), epochs=1, batch_size=32, engine="compiled", callbacks=[])
+print(torch._dynamo.utils.counters["inductor"]["fxgraph_cache_hit"])
+"""
+    environment = os.environ | {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
+    words = [sys.executable, "-W", "ignore", "-c", code]
+    hits = [int(subprocess.run(words, env=environment, capture_output=True, check=True).stdout) for _ in range(2)]
+    assert hits[0] == 0 and hits[1] > 0
 
 
 class Decides(nn.Linear):

@@ -34,6 +34,8 @@ TOLERANCES = {torch.float64: 1e-8, torch.float32: 1e-2}
 MOST_SHAPES = 4
 """The most shapes of batches for which a step is compiled; each takes seconds."""
 _steps: weakref.WeakValueDictionary[int, CompiledStep] = weakref.WeakValueDictionary()
+_numbers = itertools.count()
+"""Numbers for steps. They are part of a trace, so a second process that counts alike finds its code in the cache."""
 
 
 class NotCompilable(HyperfrontError):
@@ -49,7 +51,8 @@ class CompiledStep:
         self._functions: dict[tuple, Callable[..., tuple[Tensor | None, ...]]] = {}
         self.trusted = False
         """Whether the compiled step was compared with ``step`` in this epoch; if not, the next call compares."""
-        _steps[id(self)] = self
+        self.number = next(_numbers)
+        _steps[self.number] = self
 
     def __call__(self, rays: Tensor, batch: Batch, factors: Factors | None = None) -> StepResult:
         result, gradients = self._run(rays, batch)
@@ -120,7 +123,7 @@ class CompiledStep:
 
         buffers = {name: id(tensor) for name, tensor in self.step.model.named_buffers()}
         try:
-            with self._weighing(lambda *given: torch.ops.hyperfront.weigh(*given, id(self))):
+            with self._weighing(lambda *given: torch.ops.hyperfront.weigh(*given, self.number)):
                 graph = make_fx(flat, tracing_mode="fake", _allow_non_fake_inputs=True)(rays, *tensors(batch))
         except HyperfrontError:
             raise
