@@ -322,6 +322,6 @@ def test_help_fits_on_two_screens(words, tmp_path, monkeypatch):
 def test_help_breaks_lines_between_words(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     printed = in_this_process("evaluate", "--help", folder=tmp_path)
-    sentence = "At any number of rays, on validation or test data. Examples:"
+    sentence = "on validation or test data. Examples:"
     assert sentence in " ".join(printed.split()) and "    hyperfront evaluate runs/demo --rays 100\n" in printed
     assert all(len(line) <= 60 for line in printed.splitlines() if "    hyperfront" not in line)

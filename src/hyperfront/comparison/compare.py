@@ -106,8 +106,9 @@ def _checked(problem: Problem, methods: Sequence[str], protocol: Protocol, seeds
 
 
 def _arguments(problem: Problem, protocol: Protocol) -> dict[str, Any]:
-    """The arguments that distinguish a problem from others of its name, for its results. For a built-in problem, those
-    that the recipe names or that differ from the defaults; for your own problem, its identity, or a checksum."""
+    """Return the arguments that distinguish a problem from others of its name, for its results. For a built-in problem,
+    they are the arguments that the recipe names or that differ from the defaults; for your own problem, its identity,
+    or a checksum."""
     if problem.identity is None:
         return {"checksum": _checksum(problem)}
     arguments = problem.identity.get("arguments", {})

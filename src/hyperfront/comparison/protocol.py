@@ -27,7 +27,7 @@ class Protocol:
     rays: Tensor
     """``[R, m]``, in the convention ``inverse``."""
     tuned: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Tuned settings by method, which replace those of the recipe."""
+    """Tuned settings by method, which replace settings of the recipe."""
     solver: Mapping[str, Any] = field(default_factory=dict)
     """Options of the solver of hypernetworks."""
     options: Mapping[str, Any] = field(default_factory=dict)

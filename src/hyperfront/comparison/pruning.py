@@ -32,7 +32,7 @@ class BelowMedian(Callback):
 
 
 class Dominated(Callback):
-    """Prunes a trial whose losses at a validation are dominated by those of most completed trials."""
+    """Prunes a trial at a validation if most completed trials dominate its losses."""
 
     def __init__(self, trial: Any, warmup: int):
         self.trial, self.warmup = trial, warmup

@@ -52,14 +52,15 @@ class Result:
     """The rays of the points; empty for a method that has no map from rays to points."""
     fronts: Mapping[str, Mapping[str, Any]]
     """For ``val`` and ``test``: ``hypervolume``, ``uniformity`` (natural log), ``nondominated``, losses and scores.
-    Without rays there is no uniformity, and the hypervolume of single tasks is that of their ideal point."""
+    Without rays there is no uniformity. The hypervolume of single tasks is the hypervolume of their ideal point."""
     status: Mapping[str, int]
     """The number of rays in the training by how the solver solved them."""
     environment: Mapping[str, Any]
     maximize: Mapping[str, bool] = field(default_factory=dict)
     """Whether more is better, by name of score; results of earlier versions do not state it."""
     family: str = "phn"
-    """The kind of method: ``phn``, ``per-ray``, ``cpmtl``, ``evolutionary``, ``single``, or that of your baseline."""
+    """The kind of method: ``phn``, ``per-ray``, ``cpmtl``, ``evolutionary``, ``single``, or the family of your
+    baseline."""
 
     @property
     def method(self) -> str:
@@ -72,7 +73,7 @@ class Result:
         return stored_method(self.method, self.family)
 
     def directions(self) -> dict[str, bool]:
-        """Whether more is better, by name of score; a built-in problem states what an older file does not."""
+        """Whether more is better, by name of score; if an older file does not state it, a built-in problem does."""
         if self.maximize or not is_builtin(self.problem):
             return dict(self.maximize)
         return {name: score.maximize for name, score in entry(self.problem).make().scores.items()}

@@ -123,8 +123,8 @@ def _preset(result: Result) -> str:
 
 
 def _flat(settings: Mapping[str, Any], kind: Method) -> dict[str, Any]:
-    """Settings by name, those of the hypernetwork, the problem and the method included; rays and data are left out,
-    since they have their own columns."""
+    """Settings by name, with the settings of hypernetwork, problem and method; rays and data are left out, since they
+    have their own columns."""
     flat = {key: value for key, value in settings.items() if key not in ("rays", "separate", "evaluation_rays")}
     for part in ("model", "solver", *([kind.options.__name__.lower()] if kind.options else [])):
         flat |= flat.pop(part, {})

@@ -24,8 +24,8 @@ EPOCHS = 5
 
 
 def seconds_together(method: str, protocol: Protocol, problem: Problem) -> float | None:
-    """The seconds of a hypernetwork, or of one model per ray with all models trained at once; what follows the training
-    of each model is done for one model after the other. None for other methods."""
+    """The seconds of a hypernetwork, or of one model per ray with all models trained at once; work after the training
+    of a model is done for one model after the other. None for other methods."""
     known = find_method(method)
     if known.hypernetwork:
         with tempfile.TemporaryDirectory() as folder:

@@ -149,7 +149,7 @@ class Trials:
     callbacks: Sequence[Callback]
 
     def train(self, trial: Any, recipe: Recipe) -> float | list[float]:
-        """Train by the recipe, and return what the study optimizes."""
+        """Train by the recipe, and return the value or values that the study optimizes."""
         return self._hypernetwork(trial, recipe) if self.method.hypernetwork else self._one_ray(trial, recipe)
 
     def _hypernetwork(self, trial: Any, recipe: Recipe) -> float:
@@ -199,7 +199,7 @@ def _chosen(study: Any, problem: Problem, protocol: Protocol, method: str) -> Tu
 
 
 def most_uniform(trials: Sequence[Any]) -> Any:
-    """The trial with the highest uniformity among those whose losses no other trial dominates."""
+    """Find the trial with the highest uniformity among the non-dominated trials."""
     losses = torch.tensor([trial.user_attrs["losses"][0] for trial in trials], dtype=torch.float64)
     good = [trial for trial, keep in zip(trials, indicators.nondominated(losses).tolist()) if keep]
 

@@ -1,4 +1,4 @@
-"""The section of a model card on the chosen trade-off: what was asked, what was reached, and what is guaranteed."""
+"""The section of a model card on the chosen trade-off: its limits, its values, and the guarantee."""
 
 from __future__ import annotations
 

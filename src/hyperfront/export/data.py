@@ -22,7 +22,7 @@ def intended_use(problem: Problem | None) -> str:
 
 
 def data(model: ParetoModel, problem: Problem | None) -> str:
-    """What the model was trained on: the lines of the problem, or the notes of a built-in one."""
+    """Describe the training data: by the lines of the problem, or by the notes of a built-in problem."""
     lines = [escaped(line) for line in problem.presentation.data] if problem else []
     if problem is not None and problem.has_data:
         lines += _counts(problem)
@@ -56,7 +56,7 @@ def groups(problem: Problem | None) -> str:
 
 
 def decision(problem: Problem | None) -> str:
-    """How an output becomes a label."""
+    """Describe how an output becomes a label."""
     rule = problem.presentation.decision if problem else None
     if rule is None:
         return ""

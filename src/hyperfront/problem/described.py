@@ -34,8 +34,8 @@ class Described(Measure):
     """Words for a reader; the default is the name in the problem."""
     unit: str = field(default="", kw_only=True)
     bounds: Bounds | None = field(default=None, kw_only=True)
-    """The smallest and largest possible value, such as ``(0, 1)`` for an accuracy; for a mean over rows or a gap, those
-    of a single row."""
+    """The smallest and largest possible value, such as ``(0, 1)`` for an accuracy; for a mean over rows or a gap, of a
+    single row."""
 
     def __post_init__(self) -> None:
         if isinstance(self.of, Described) or not callable(self.of):

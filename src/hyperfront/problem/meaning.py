@@ -25,7 +25,7 @@ class Meaning:
     maximize: bool | None = False
     """Whether more is better; None if it is unknown, as for scores in files of older versions."""
     bounds: Bounds | None = None
-    """The smallest and largest possible value; for a mean over rows or a gap, those of a single row."""
+    """The smallest and largest possible value; for a mean over rows or a gap, of a single row."""
 
     @property
     def title(self) -> str:

@@ -136,7 +136,7 @@ class Problem:
         return replace(found, unit=found.unit if slope == 1 else "", bounds=(low, high) if found.bounds else None)
 
     def model(self, **options: Any) -> ParetoModel:
-        """Wrap the problem's own target; ``options`` are those of :func:`hyperfront.wrap`."""
+        """Wrap the problem's own target; ``options`` are passed to :func:`hyperfront.wrap`."""
         if self.make_target is None:
             raise ProblemError(
                 "the problem has no target of its own",

@@ -38,7 +38,7 @@ class Recipe:
         self, *, model: Mapping[str, Any] | None = None, arguments: Mapping[str, Any] | None = None, **settings: Any
     ) -> Recipe:
         """Return the recipe with other settings. None leaves a setting unchanged; options of the model and arguments of
-        the problem are added to those of the recipe.
+        the problem extend the recipe's.
 
         >>> Recipe(lr=0.1, model={"hidden": 3}).changed(lr=None, epochs=5, model={"layers": 2}).model
         {'hidden': 3, 'layers': 2}

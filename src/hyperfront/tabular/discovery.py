@@ -62,7 +62,7 @@ def check_names(columns: Columns, wishes: Wishes) -> None:
 
 
 def with_target(columns: Columns, target: str) -> tuple[Columns, int]:
-    """Return the rows that have a target, and the number of those that have none."""
+    """Return the rows with a target, and the number of rows without one."""
     if target not in columns:
         error = unknown_name("column", target, columns)
         raise DataError(f"the table has no column {target!r}, the target", expected=error.expected, fix=error.fix)

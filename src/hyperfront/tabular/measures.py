@@ -74,7 +74,7 @@ def class_mistake(output: Tensor, batch: Batch) -> Tensor:
 
 
 def class_brier(output: Tensor, batch: Batch) -> Tensor:
-    """The squared distance of the probabilities from the class, halved, which is 0 to 1."""
+    """Half of the squared distance of the probabilities from the class, between 0 and 1."""
     hot = torch.zeros_like(output).scatter(-1, batch[2][..., None], 1.0)
     return (output.softmax(-1) - hot).square().sum(-1) / 2
 

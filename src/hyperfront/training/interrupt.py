@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 TERMINATING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-"""Signals that end a process, besides that of Ctrl-C; Windows has no SIGHUP."""
+"""Signals that end a process, besides SIGINT (Ctrl-C); Windows has no SIGHUP."""
 
 
 class Terminated(KeyboardInterrupt, SystemExit):

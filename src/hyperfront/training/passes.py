@@ -21,7 +21,7 @@ SMALL = 2**26
 
 @dataclass
 class Member:
-    """Networks that run together: those of all rays of a step, or of one ray."""
+    """Networks that run together: for all rays of a step, or for one ray."""
 
     rays: Tensor
     """``[k, m]``"""

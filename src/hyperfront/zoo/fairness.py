@@ -158,7 +158,7 @@ def unseen(name: str, rows: int, data_dir: str | Path | None = None, draw: int =
 
 
 def _tensors(data: DataSet, people: People, parts: Mapping[str, np.ndarray]) -> dict[str, tuple[Tensor, ...]]:
-    """The rows of each part; numbers are standardized by those of the part ``train``."""
+    """Return the rows of each part; numbers are standardized by mean and variance of the part ``train``."""
     train = people.numbers[parts["train"]]
     spread = train.std(axis=0)
     numbers = (people.numbers - train.mean(axis=0)) / np.where(spread > 0, spread, 1)

@@ -52,8 +52,8 @@ def show_table(
 
 
 def in_parts(widths: Sequence[int], room: int, keys: Sequence[int]) -> list[list[int]]:
-    """Divide columns of these widths into few parts that fit into ``room``. Each part has the columns ``keys``, if
-    half of the room is enough for those.
+    """Divide columns of these widths into few parts that fit into ``room``. Each part repeats the columns ``keys``, if
+    they fit into half of the room.
 
     >>> in_parts([4, 3, 3, 3, 5], 10, [0]), in_parts([4, 3, 3], 10, [0]), in_parts([4, 2, 1, 30], 10, [0, 2])
     ([[0, 1, 2], [0, 3], [0, 4]], [[0, 1, 2]], [[0, 1, 2], [0, 2, 3]])

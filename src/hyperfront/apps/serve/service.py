@@ -57,7 +57,7 @@ class Service:
 
     @property
     def all_outputs(self) -> tuple[TensorMetadata, ...]:
-        """The outputs of the module, then those that only requests which name them get."""
+        """The outputs of the module, then the outputs that a request gets only if it names them."""
         return self.outputs + (() if self.decider is None else self.decider.specs)
 
     @property

@@ -52,7 +52,7 @@ FILE = "points.safetensors"
 
 @dataclass(frozen=True)
 class Expansion:
-    """How to expand; the defaults are the authors', who took 10 steps along one objective."""
+    """Settings of an expansion, with the authors' values as defaults; they took 10 steps along one objective."""
 
     steps: int = 5
     """Steps from each solution along each objective."""

@@ -64,8 +64,8 @@ class Curvature:
 
     @torch.no_grad()
     def _totals(self, theta: Tensor) -> list[Any]:
-        """The sums of every loss over all rows. Those of the last ``theta`` are stored: a step computes its losses, and
-        the next step starts with the gradients there."""
+        """Compute the sums of every loss over all rows. The sums at the last ``theta`` are stored, since a step ends
+        with losses at the point where the next step needs gradients."""
         if self._summed and self._summed[0] is theta:
             return self._summed[1]
         measures, sums = [*self.problem.measures.values()], list[Any]()

@@ -179,7 +179,7 @@ def seconds_so_far(out: Path) -> float:
 
 def along_rays(problem: Problem, theta: Tensor, rays: Tensor, *, device: str | torch.device = "cpu") -> Tensor:
     """For each of ``rays [R, m]``, find the nearest individual ``[R, n]`` on the validation data: the most uniform of
-    those that no other dominates there."""
+    the non-dominated ones."""
     model = separate_models(problem, preferences.rays(len(theta), problem.m), theta).to(device)
     losses = evaluate(model, problem.val, preferences.rays(len(theta), problem.m)).losses
     good = indicators.nondominated(losses).nonzero()[:, 0]

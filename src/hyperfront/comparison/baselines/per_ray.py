@@ -49,7 +49,7 @@ SEPARATE = frozenset({"batch_size", "epochs", "lr", "schedule", "warmup"})
 def fit_stacked(
     problem: Problem, rays: Tensor, solver: Solver, recipe: Recipe, *, seed: int = 0, **options: Any
 ) -> Run:
-    """Train one model for each of ``rays [R, m]``, all at once; ``options`` are those of :func:`hyperfront.fit`.
+    """Train one model for each of ``rays [R, m]``, all at once; ``options`` are passed to :func:`hyperfront.fit`.
 
     As for a hypernetwork, the weights with the best validation hypervolume of all models together are kept.
     """
@@ -174,7 +174,7 @@ def _check(method: Method, protocol: Protocol, problem: Problem) -> None:
 
 
 def solver_label(name: str) -> str:
-    """The name of a solver in figures: that of its class."""
+    """The name of a solver in figures: the name of its class."""
     return type(make_solver(name)).__name__
 
 

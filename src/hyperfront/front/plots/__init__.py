@@ -134,7 +134,7 @@ def array(values: Any) -> np.ndarray:
 
 
 def columns(front: FrontLike) -> list[RayColumn]:
-    """The numbers known for each ray: losses, scores, and the uniformity, whose mean is that of the front."""
+    """List the numbers known for each ray: losses, scores, and the uniformity, whose mean is the front's uniformity."""
     rays, losses = (torch.as_tensor(array(t)) for t in (front.rays, front.losses))
     table = [RayColumn(name, "loss", array(losses[:, j])) for j, name in enumerate(front.objectives)]
     table += [RayColumn(name, "score", array(values)) for name, values in front.scores.items()]

@@ -37,7 +37,7 @@ def text(words: str) -> dict[str, Any]:
 
 
 def numbers(values: Tensor) -> dict[str, Any]:
-    """A sequence or any other tensor as numbers, of which at most 64 are shown."""
+    """Show at most 64 numbers of a sequence or any other tensor."""
     return {"numbers": listed(values.float()), "of": values.numel()}
 
 
