@@ -11,7 +11,7 @@ from hyperfront.errors import HyperfrontError, LossError, TargetError
 
 RAYS = torch.tensor([[0.3, 0.7], [0.8, 0.2]])
 X = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
-SOLVERS = {"LS": hf.LS(), "EPO": hf.EPO(), "HVMax": hf.HVMax()}
+SOLVERS = {"LS": hf.LS(), "EPO": hf.EPO(), "HVMax": hf.solvers.HVMax()}
 
 
 class Net(nn.Module):
