@@ -75,6 +75,9 @@ class Step:
         """The number of processes that take this step together, each with its own rows."""
         self.watch: Callable[[Sequence[Tensor], Tensor], list[Tensor]] | None = None
         """Checks the losses and ``theta`` of a step's first networks, and returns more tensors that need a gradient."""
+        self.in_turn = False
+        """Run the rays one after the other in any case: side by side, gradients of what they share outside of the model
+        would meet on several streams of a GPU."""
         self.compiled: Callable[..., Sequence[Tensor]] | None = None
         """A compiled function of an engine, which computes the losses of all rays together, ``m`` times ``[R]``."""
         self.mean = torch.zeros(model.m, dtype=torch.float64, device=model.device)
@@ -95,7 +98,8 @@ class Step:
         parts = self.problem.divided(batch, len(rays)) if split else batch
         theta = model.hypernet.factored(rays, factors)
         with cast(theta.device, self.dtype):
-            together = self.compiled is not None or (len(rays) > 1 and model.target.together(theta))
+            several = len(rays) > 1 and not self.in_turn
+            together = self.compiled is not None or (several and model.target.together(theta))
         groups = [[self._all(theta, rays, parts, split)]] if together else self._each(theta, rays, parts, split)
 
         found: list[tuple[StepResult, list[Tensor]]] = []
@@ -110,6 +114,9 @@ class Step:
                         if self.watch and beside is None:
                             beside = self.watch(member.columns, member.leaf)
                             shared = [*shared, *beside]
+                            if beside and together and theta.is_cuda:
+                                self.in_turn = True
+                                return self(rays, batch, factors, remembers=remembers)
                         if solver.needs_gram:  # of one ray, the passes give the gradients of the shared parameters too
                             alone = len(rays) == 1
                             wanted = [member.leaf, *shared] if alone else [member.leaf]
