@@ -17,9 +17,11 @@ Dirichlet(1) ask there for a loss above any on the front. Every solver trains th
     share        mean of uniformity beside the best uniformity of any point of the front at that ray
     on front     the same for the points of the front nearest to the weights: raising a loss off the front helps no more
 
-``EPO(descent=0)`` solves the balance program alone.
+``EPO(descent=0)`` solves the balance program alone. ``--rules`` adds other rules (``unmet_rules.py``). Every number is
+a mean over seeds; the ratio to LS at each seed is in brackets.
 
-    python benchmarks/unmet_rays.py --objectives 5 6 10
+    python benchmarks/unmet_rays.py --seeds 3
+    python benchmarks/unmet_rays.py --seeds 3 --problems simplex --rules
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from torch import Tensor
 
 import hyperfront as hf
 from hyperfront import indicators, solvers
+from unmet_rules import RULES
 
 SOLVERS = {
     "LS": hf.LS(),
@@ -119,27 +122,30 @@ def train(problem: Quadratics, solver: hf.LS, rays: Tensor, steps: int, seed: in
     return model.weights(rays.float()).detach().double()
 
 
-def row(problem: Quadratics, x: Tensor, rays: Tensor, best: Tensor) -> tuple[float, float, float, str, float, float]:
+def row(problem: Quadratics, x: Tensor, rays: Tensor, best: Tensor) -> list[float]:
     near = nearest(x, problem.centers)
     losses, on_front = problem.losses(x), problem.losses(near)
     distance = (x - near).norm(dim=-1)
     reference = (1.1 * problem.losses(problem.centers).amax(0)).tolist()
-    volume = f"{indicators.hypervolume(losses, reference):.4g}" if len(reference) <= MOST else "-"
+    volume = float(indicators.hypervolume(losses, reference)) if len(reference) <= MOST else float("nan")
     shares = [float((indicators.uniformity(l, rays) / best).mean()) for l in (losses, on_front)]
-    return float(distance.mean()), float(distance.max()), float((rays * losses).amax(-1).mean()), volume, *shares
+    return [float(distance.mean()), float(distance.max()), float((rays * losses).amax(-1).mean()), volume, *shares]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--problems", nargs="+", default=["simplex", "centers", "curved", "scales"])
     parser.add_argument("--objectives", type=int, nargs="+", default=[5, 6, 10])
-    parser.add_argument("--solvers", nargs="+", default=list(SOLVERS), choices=list(SOLVERS))
+    parser.add_argument("--solvers", nargs="+", default=list(SOLVERS), choices=list(SOLVERS | RULES))
+    parser.add_argument("--rules", action="store_true", help="other rules too")
     parser.add_argument("--steps", type=int, default=1500)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--quick", action="store_true", help="smallest settings: shows in seconds that the script runs")
     options = parser.parse_args()
     if options.quick:
         options.problems, options.objectives, options.steps = ["simplex", "curved"], [3], 100
+        options.rules = True
+    names = [*options.solvers, *(RULES if options.rules else ())]
     torch.set_num_threads(1)
     print("| problem | m | solver | distance, mean | largest | x LS | max r l | HV | share | on front |")
     print("|---|---|---|---|---|---|---|---|---|---|")
@@ -148,13 +154,18 @@ def main() -> None:
             problem = make(name, m)
             rays = hf.Dirichlet(1.0).sample(RAYS, m, torch.Generator().manual_seed(5)).double()
             best, base = best_uniformity(problem, rays, FRONT_STEPS // (8 if options.quick else 1)), None
-            for solver in options.solvers:
-                x = train(problem, SOLVERS[solver], rays, options.steps, options.seed)
-                mean, largest, product, volume, share, on_front = row(problem, x, rays, best)
-                base = mean if solver == "LS" else base
-                beside = f"{mean / base:.1f}" if base else "-"
-                line = f"| {name} | {m} | {solver} | {mean:.4f} | {largest:.4f} | {beside} | {product:.4f} | {volume} "
-                print(line + f"| {share:.4f} | {on_front:.4f} |", flush=True)
+            for solver in names:
+                used = (SOLVERS | RULES)[solver]
+                trained = (train(problem, used, rays, options.steps, seed) for seed in range(options.seeds))
+                found = torch.tensor([row(problem, x, rays, best) for x in trained])
+                base = found[:, 0] if solver == "LS" else base
+                mean, largest, product, volume, share, on_front = found.mean(0).tolist()
+                beside = "-"
+                if base is not None:
+                    each = " ".join(f"{ratio:.1f}" for ratio in (found[:, 0] / base).tolist())
+                    beside = f"{mean / float(base.mean()):.1f} ({each})"
+                line = f"| {name} | {m} | {solver} | {mean:.4f} | {largest:.4f} | {beside} | {product:.4f} "
+                print(line + f"| {volume:.4g} | {share:.4f} | {on_front:.4f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -140,9 +142,83 @@ def test_dropout_is_drawn_alike_on_both_sides(batching):
 def test_a_module_of_which_no_two_calls_agree_is_let_pass():
     class Moody(Net):
         def first(self, x: Tensor) -> Tensor:
-            return self.a(x) * (random.random() if self.training else 1)
+            return self.a(x) * (random.SystemRandom().random() if self.training else 1)
 
     assert checked(Moody(), torch.randn(6, 5)).error > 0.01
+
+
+class Layerdrop(Net):
+    """Leaves its first layer out of half of its calls, as Python's random numbers say."""
+
+    def first(self, x: Tensor) -> Tensor:
+        return self.a(x) * float(random.random() < 0.5)
+
+
+class Masked(Net):
+    """Draws a mask from a generator of its own."""
+
+    def __init__(self, generator: object):
+        super().__init__()
+        self.generator = generator
+
+    def first(self, x: Tensor) -> Tensor:
+        draw = self.generator
+        mask = torch.rand(6, generator=draw) if isinstance(draw, torch.Generator) else torch.tensor(draw.random())
+        return self.a(x) * mask
+
+
+class Counting(Net):
+    """Divides by the number of its calls, of which it keeps count as no buffer."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def first(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        self.last = float(self.calls)
+        return self.a(x) / self.calls
+
+
+STATES = {
+    "Python's random numbers": Layerdrop,
+    "a generator of PyTorch": lambda: Masked(torch.Generator().manual_seed(0)),
+    "a generator of Python": lambda: Masked(random.Random(0)),
+    "a generator of NumPy": lambda: Masked(np.random.default_rng(0)),
+    "a counter": Counting,
+}
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_states_of_a_module_are_the_same_on_both_sides_and_afterwards(name):
+    random.seed(0)
+    torch.manual_seed(0)
+    model, x = hf.wrap(STATES[name](), ["a", "b"], hidden=8, batching="loop"), torch.randn(6, 5)
+    skeleton = model.target.skeleton
+
+    def state() -> object:
+        attributes = {key: value for key, value in vars(skeleton).items() if key in ("calls", "last")}
+        generator = getattr(skeleton, "generator", None)
+        drawn = generator.get_state().tolist() if isinstance(generator, torch.Generator) else generator
+        return pickle.dumps((random.getstate(), attributes, drawn))
+
+    for _ in range(5):
+        before = state()
+        assert hf.check(model, x, lambda net: two_losses(net(x))).error < 1e-3
+        assert state() == before
+        random.random()
+
+
+def test_losses_that_a_hook_changes_are_named_as_the_difference():
+    model, x = hf.wrap(Net(), ["a", "b"], hidden=8, batching="loop"), torch.randn(6, 5)
+    layer = model.target.skeleton.a
+
+    def louder(module: nn.Module, args: tuple, output: Tensor) -> Tensor:
+        return output * (2 if module is layer else 1)
+
+    layer.register_forward_hook(louder)
+    with pytest.raises(TargetError, match="the losses of a step"):
+        hf.check(model, x, lambda net: two_losses(net(x)))
 
 
 def test_parameters_of_one_s_own_losses_are_no_fault_of_the_module():

@@ -498,6 +498,39 @@ def test_a_module_that_takes_derivatives_is_evaluated_and_served(batching):
             torch.testing.assert_close(cache.run(weights, t)[1].clone(), slope)
 
 
+class Adapting(nn.Module):
+    """Takes a step down its own loss before it answers, as MAML and test-time training do."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(1, 8), nn.Tanh(), nn.Linear(8, 1))
+
+    def forward(self, t: Tensor) -> Tensor:
+        own = dict(self.net.named_parameters())
+        with torch.enable_grad():
+            start = self.net(torch.ones(2, 1)).square().mean()
+            slopes = torch.autograd.grad(start, list(own.values()), create_graph=True)
+        moved = {name: value - 0.1 * slope for (name, value), slope in zip(own.items(), slopes)}
+        return torch.func.functional_call(self.net, moved, (t,))
+
+
+@pytest.mark.parametrize("batching", ["loop", "auto"])
+def test_a_module_that_takes_derivatives_by_its_weights_is_checked_trained_and_evaluated(batching):
+    t = torch.linspace(0, 1, 32)[:, None]
+    of = {"first": lambda o, b: o.square().mean(), "second": lambda o, b: (o - b[1]).square().mean()}
+    problem = hf.supervised((t, t.exp()), (t, t.exp()), losses=of, reference=(9, 9))
+    wrapped = model(Adapting(), batching=batching)
+    assert hf.check(wrapped, t, lambda net: (net(t).square().mean(), (net(t) - t).square().mean())).error < 1e-3
+    front = fit(wrapped, problem, solver=hf.EPO()).front
+    expected = wrapped.at(front.rays[0])(t).square().mean()
+    torch.testing.assert_close(front.losses[0, 0].float(), expected)
+    wrapped.eval()
+    with torch.inference_mode():
+        outputs = wrapped(t, RAYS).clone()
+    for ray, output in zip(RAYS, outputs, strict=True):
+        torch.testing.assert_close(output, wrapped.at(ray)(t))
+
+
 def test_a_loss_that_takes_derivatives_of_the_output_is_evaluated():
     t = torch.linspace(0, 1, 32)[:, None]
 

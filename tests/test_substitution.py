@@ -5,12 +5,15 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+import sys
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
 from torch.utils.checkpoint import checkpoint
 
 import hyperfront as hf
@@ -288,3 +291,84 @@ def test_a_model_between_calls_can_be_copied_and_pickled():
     for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
         torch.testing.assert_close(other(X, RAYS), expected)
         torch.testing.assert_close(other.at(RAYS[0])(X), expected[0])
+
+
+class Slow(nn.Module):
+    """Takes a while, so that calls of several threads would overlap."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 8), nn.Linear(8, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = torch.tanh(self.a(x))
+        for _ in range(20):
+            hidden = hidden + 0 * torch.relu(hidden @ hidden.mT @ hidden)
+        return self.b(hidden)
+
+
+def test_threads_that_share_a_model_take_turns():
+    torch.manual_seed(0)
+    model, x, rays = hf.wrap(Slow(), ["a", "b"], hidden=8).eval(), torch.randn(6, 4), hf.rays(4, m=2)
+    with torch.no_grad():
+        expected = [model(x, ray[None]) for ray in rays]
+    own = lambda network: (network(x).square().mean(), (network(x) - 1).square().mean())  # noqa: E731
+
+    def work(k: int) -> bool:
+        if k % 4 == 3:
+            return bool(hf.backward(model, rays[:1], own, solver=hf.LS()).losses.isfinite().all())
+        with torch.no_grad():
+            plain = model.at(rays[k % 4])(x)
+            return torch.equal(model(x, rays[k % 4][None]), expected[k % 4]) and torch.equal(plain, expected[k % 4][0])
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            assert all(pool.map(work, range(200)))
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def test_a_kept_network_may_be_called_by_another_thread():
+    """A GPU's backward pass recomputes activations in a thread of PyTorch's, while the step waits for it."""
+    target = hf.wrap(nn.Linear(4, 2), ["a", "b"], hidden=8).target
+    network, x = target.network(torch.randn(target.n)), torch.randn(3, 4)
+    with network.kept(), ThreadPoolExecutor(1) as pool:
+        assert pool.submit(network, x).result(timeout=30).shape == (3, 2)
+
+
+class Symmetric(nn.Module):
+    def forward(self, weight: Tensor) -> Tensor:
+        return weight.triu() + weight.triu(1).mT
+
+
+def test_a_cache_of_parametrizations_around_calls_is_refused_and_inside_of_a_call_works():
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.f = parametrize.register_parametrization(nn.Linear(4, 4), "weight", Symmetric())
+
+        def forward(self, x: Tensor) -> Tensor:
+            with parametrize.cached():
+                return self.f(self.f(x))
+
+    torch.manual_seed(0)
+    wrapped, x, rays = hf.wrap(Twice(), ["a", "b"], hidden=8, batching="loop"), torch.randn(3, 4), hf.rays(3, m=2)
+    for ray, output in zip(rays, wrapped(x, rays)):
+        torch.testing.assert_close(output, wrapped.at(ray)(x))
+    with parametrize.cached(), pytest.raises(TargetError, match="cached"):
+        wrapped(x, rays)
+    plain = hf.wrap(nn.Linear(4, 4), ["a", "b"], hidden=8)
+    with parametrize.cached():
+        plain(x, rays)
+
+
+def test_a_module_that_merges_weights_when_its_mode_changes_is_told_so():
+    class Merging(nn.Linear):
+        def train(self, mode: bool = True) -> Merging:
+            self.weight.data += self.bias[:, None]
+            return super().train(mode)
+
+    with pytest.raises(TargetError, match=r"train\(\)"):
+        hf.wrap(Merging(4, 2), ["a", "b"]).eval()

@@ -46,6 +46,42 @@ def trained(
     return torch.cat([p.detach().flatten() for p in model.parameters()])
 
 
+class Running(nn.Module):
+    """Keeps a running mean of what it sees, in place, and a maximum, by assignment."""
+
+    def __init__(self):
+        super().__init__()
+        self.f = nn.Linear(4, 1)
+        self.register_buffer("mean", torch.zeros(4))
+        self.register_buffer("most", torch.zeros(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.training:
+            self.mean.lerp_(x.mean(0), 0.1)
+            self.most = torch.maximum(self.most, x.amax(0))
+        return self.f(x - self.mean) / (1 + self.most.sum())
+
+
+def buffers(rank: int, *, rays: int, broadcast: bool = True) -> Tensor:
+    """What the buffers of a module are after a few steps with other rows on each rank."""
+    torch.manual_seed(0)
+    model = hf.wrap(Running(), ["left", "right"], hidden=6)
+    used = model if broadcast else DistributedDataParallel(model, broadcast_buffers=False)
+    generator = torch.Generator().manual_seed(rank)
+    for _ in range(STEPS):
+        x = torch.randn(8, 4, generator=generator) + rank
+        losses = lambda network, x=x: (network(x).square().mean(), (network(x) - 1).square().mean())  # noqa: E731
+        hf.backward(used, hf.rays(rays, m=2), losses, solver=hf.LS())
+    plain = model.at([0.5, 0.5])
+    return torch.cat([plain.mean, plain.most])
+
+
+def gathered(tensor: Tensor) -> list[Tensor]:
+    everywhere = [torch.empty_like(tensor) for _ in range(dist.get_world_size())]
+    dist.all_gather(everywhere, tensor)
+    return everywhere
+
+
 def refused(function) -> str:
     try:
         function()
@@ -61,10 +97,12 @@ def main() -> None:
     for case in CASES:
         for wrapped in (False, True):
             own = trained(*case, rank=rank, size=size, wrapped=wrapped)
-            everywhere = [torch.empty_like(own) for _ in range(size)]
-            dist.all_gather(everywhere, own)
-            assert all(torch.equal(own, other) for other in everywhere), case
+            assert all(torch.equal(own, other) for other in gathered(own)), case
             found[" ".join([*case, str(wrapped)])] = own
+    for rays in (1, 3):
+        first, other = gathered(buffers(rank, rays=rays))
+        assert torch.equal(first, other)
+    assert not torch.equal(*gathered(buffers(rank, rays=1, broadcast=False)))
     model = hf.wrap(nn.Linear(1, 1), ["left", "right"])
     losses = lambda network: (network(torch.ones(2, 1)).square().mean(), network(torch.ones(2, 1)).mean())  # noqa: E731
     ray = [0.5, 0.5] if rank else [0.4, 0.6]

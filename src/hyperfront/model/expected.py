@@ -7,6 +7,7 @@ from typing import Any
 from torch import nn
 
 from hyperfront.errors import TargetError
+from hyperfront.model.hypernets import Hypernet
 from hyperfront.model.pareto_model import ParetoModel
 from hyperfront.model.sharded import refuse_sharded
 
@@ -20,6 +21,12 @@ def expect_model(thing: Any, use: str) -> ParetoModel:
             got=kind_of(thing),
             expected="what hyperfront.wrap or hyperfront.load returns",
             fix=_fix(thing),
+        )
+    if not isinstance(thing.hypernet, Hypernet):
+        raise TargetError(
+            "the model's hypernetwork is no hypernetwork",
+            got=kind_of(thing.hypernet),
+            fix="wrap the whole model, DistributedDataParallel(model), and leave model.hypernet as it is",
         )
     refuse_sharded(thing, use)
     return thing

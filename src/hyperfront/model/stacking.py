@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from hyperfront.errors import HyperfrontError, TargetError
+from hyperfront.errors import HyperfrontError, LossError, TargetError
 from hyperfront.kernels.layers import ConvReluPool
 from hyperfront.storage.containers import PLAIN, how_to_register
 from hyperfront.storage.nests import leaves, map_leaves, map_tensors, tensors, things
@@ -50,6 +50,8 @@ class Stacking:
         try:
             yield
             self._works[direction] = True
+        except LossError:  # a fault of the losses, which one ray alone has too
+            raise
         except FAILURES:
             self._works[direction] = False
             if before:

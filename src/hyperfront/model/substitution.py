@@ -5,16 +5,21 @@ these places and fills them during a call, faster than ``torch.func.functional_c
 :class:`Absent` tensors, so a module that runs outside of a call raises an error instead of computing with other
 weights. Activation checkpointing runs modules again during the backward pass; :meth:`Network.kept` makes it work by
 keeping the tensors of one ray in place until the backward passes are done.
+
+A module holds the tensors of one ray at a time, so threads that share a model take turns.
 """
 
 from __future__ import annotations
 
+import threading
+import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
 from hyperfront.errors import TargetError
 from hyperfront.model.derivatives import with_gradients
@@ -64,7 +69,9 @@ class _Opaque(list[Any]):
 class Places:
     """All places of a module that hold a parameter or buffer, and their present contents."""
 
-    def __init__(self, module: nn.Module):
+    def __init__(self, module: nn.Module, origin: nn.Module | None = None):
+        self.origin = tuple(map(weakref.ref, origin.parameters())) if origin is not None else ()
+        """The parameters of the module that was handed over, of which this one is a copy, as long as they live."""
         first: dict[Tensor, str] = {}
         self.entries, self.own, self.caches = _Opaque(), _Opaque(), _Opaque()
         """``entries``: container, key, the first name of its tensor (which tied tensors share), and the kind of place.
@@ -86,9 +93,20 @@ class Places:
         self.buffers = _Opaque(entry[:3] for entry in self.entries if entry[3] == "buffer")
         self.recurrent = _Opaque(layer for layer in module.modules() if isinstance(layer, nn.RNNBase))
         self.compiled = any(isinstance(layer, torch.jit.ScriptModule) for layer in module.modules())
+        self.parametrized = any(map(parametrize.is_parametrized, module.modules()))
         self.absent = _Opaque(map(Absent.like, self.own))
         self.values: dict[str, Tensor] | None = None
         """The tensors in the places now; None between calls."""
+        self.kept: dict[str, Tensor] | None = None
+        """The tensors that stay in the places between calls, if any do."""
+        self.turn = threading.RLock()
+        """Held by the thread whose call or step fills the places."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"turn": None, "origin": ()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, turn=threading.RLock())
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Refuse to be copied or pickled for a ``torch.jit`` module, whose places cannot be copied."""
@@ -121,12 +139,13 @@ class Places:
     @contextmanager
     def restored(self) -> Iterator[None]:
         """Give the module its own tensors within the ``with`` block."""
-        for (store, key, _, _), tensor in zip(self.entries, self.own):
-            store[key] = tensor
-        try:
-            yield
-        finally:
-            self.leave()
+        with self.turn:
+            for (store, key, _, _), tensor in zip(self.entries, self.own):
+                store[key] = tensor
+            try:
+                yield
+            finally:
+                self.leave()
 
     def convert(self, function: Callable[[Tensor], Tensor]) -> None:
         """Follow a change of precision of the module's own tensors."""
@@ -168,38 +187,57 @@ class Network:
         return (tensor for _, tensor in self.named_parameters())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        target, places, before = self.target, self.target.places, self.target.places.values
-        if target.skeleton.training != target.training:  # some loops set the flag without a call of train()
-            target.train(target.training)
-        if before is not self.values:
-            places.fill(self.values)
-        try:
-            output = target.skeleton(*args, **kwargs)
-            if (places.buffers or places.caches) and (assigned := places.assigned()):
-                self._keep(assigned)
-            return output
-        except RuntimeError as error:
-            return with_gradients(error, self._again, self.values, args, kwargs)
-        finally:
-            if before is None:
-                places.leave()
-            elif before is not self.values:
-                places.fill(before)
+        target, places = self.target, self.target.places
+        if places.parametrized and parametrize._cache_enabled:
+            _refuse_cache()
+        with self._turn():
+            before = places.values
+            if target.skeleton.training != target.training:  # some loops set the flag without a call of train()
+                target.train(target.training)
+            if before is not self.values:
+                places.fill(self.values)
+            try:
+                output = target.skeleton(*args, **kwargs)
+                if (places.buffers or places.caches) and (assigned := places.assigned()):
+                    self._keep(assigned)
+                return output
+            except RuntimeError as error:
+                return with_gradients(error, self._again, self.values, args, kwargs)
+            finally:
+                if before is None:
+                    places.leave()
+                elif before is not self.values:
+                    places.fill(before)
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"a network has no {name!r}: losses get the network and call it, as in network(x)")
 
     def _again(self, values: dict[str, Tensor], args: tuple, kwargs: dict[str, Any]) -> Any:
-        return Network(self.target, values, together=self.together)(*args, **kwargs)
+        """The call with parameters that a derivative can be taken by, as those of a plain module."""
+        entries, own = self.target.places.entries, self.target.places.own
+        wanted = {name for (_, _, name, _), tensor in zip(entries, own) if tensor.requires_grad}
+        ready = {name: t.detach().requires_grad_() if name in wanted else t for name, t in values.items()}
+        return Network(self.target, ready, together=self.together)(*args, **kwargs)
+
+    def _turn(self) -> AbstractContextManager:
+        """Inside, no other thread fills the places. Backward passes of a GPU call kept networks from threads of
+        PyTorch's, while the thread of the step holds the turn."""
+        places = self.target.places
+        free = torch.compiler.is_compiling() or places.kept is self.values
+        return nullcontext() if free else places.turn
 
     @contextmanager
     def kept(self) -> Iterator[Network]:
         """Keep the tensors in place within the ``with`` block, for backward passes that run the module again."""
-        self.target.places.fill(self.values)
-        try:
-            yield self
-        finally:
-            self.target.places.leave()
+        places = self.target.places
+        with places.turn:
+            places.fill(self.values)
+            places.kept = self.values
+            try:
+                yield self
+            finally:
+                places.kept = None
+                places.leave()
 
     def _keep(self, assigned: dict[str, Tensor]) -> None:
         if self.together:
@@ -212,6 +250,14 @@ def called(network: Callable[..., Any], x: Batch) -> Any:
     """Call the network on a batch: a tuple holds positional arguments, a dict holds keyword arguments."""
     args, kwargs = arguments(x)
     return network(*args, **kwargs)
+
+
+def _refuse_cache() -> None:
+    raise TargetError(
+        "torch.nn.utils.parametrize.cached() would give every ray the tensors of the first one",
+        got="a call of the network while the cache is open",
+        fix="open it in the forward pass of the module, or not at all",
+    )
 
 
 def _gone() -> None:

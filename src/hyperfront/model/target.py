@@ -84,7 +84,7 @@ class Target(nn.Module):
         """The number of values in the assembled network of one ray that no other ray shares."""
         self._register_shared()
         self._prepare_normalization()
-        self.places = Places(skeleton)
+        self.places = Places(skeleton, module)
         self.places.leave()
         self.train(module.training)
 
@@ -122,7 +122,15 @@ class Target(nn.Module):
 
     def train(self, mode: bool = True) -> Target:
         super().train(mode)
-        self.skeleton.train(mode)
+        try:
+            self.skeleton.train(mode)
+        except TargetError as error:  # of an absent tensor
+            raise TargetError(
+                "train() or eval() of the module computes with its weights, of which every ray has its own",
+                got=f"{type(self.skeleton).__name__}.train({mode})",
+                expected="a change of mode alone",
+                fix="do not merge adapters there (merge_weights=False in loralib)",
+            ) from error
         if self.batchnorm == "batch":
             for layer in self.norms.values():
                 layer.train()

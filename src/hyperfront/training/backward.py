@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,8 +21,11 @@ from hyperfront.problem.units import Units
 from hyperfront.solvers import Solver, Status
 from hyperfront.storage.batches import Batch
 from hyperfront.training import ranks
+from hyperfront.training.reach import outside, refuse_several_ranks, refuse_unreached
 from hyperfront.training.refusals import check_losses, check_solver
 from hyperfront.training.step import Step, StepResult
+
+SHIFT = "return {name} minus its smallest possible value, or give a scalarization that value as its ideal="
 
 
 def backward(
@@ -41,9 +45,15 @@ def backward(
     rays, add up to one call on the whole batch, for a solver whose weights follow from the ray alone
     (:attr:`~hyperfront.solvers.Solver.fixed_weights`, such as ``LS``). It is an error for others.
 
+    Trainable tensors outside of the model that the losses depend on, such as an encoder before it or learned weights of
+    the losses, get the gradient of the weighted losses, as ``loss.backward()`` would give them.
+
     In a job of several processes (``torch.distributed``), each with its own rows, losses and gradients are averaged
     over the ranks before the solver sees them, so that all ranks make the same update; ``model`` may be wrapped in
-    ``DistributedDataParallel``. Inside ``torch.autocast`` only the losses run under autocast.
+    ``DistributedDataParallel``. All ranks end with the module's buffers of rank 0, as ``DistributedDataParallel`` has
+    them at its next call, unless it has ``broadcast_buffers=False``.
+
+    Inside ``torch.autocast`` only the losses run under autocast.
 
     >>> import hyperfront as hf
     >>> model = hf.wrap(torch.nn.Linear(1, 1), ["small", "large"])
@@ -54,6 +64,7 @@ def backward(
     torch.Size([1, 2])
     """
 
+    follow = not isinstance(model, DistributedDataParallel) or model.broadcast_buffers
     model = model.module if isinstance(model, DistributedDataParallel) else model
     model = expect_model(model, "backward")
     rays, kind = model.check(rays), model.device.type  # not aligned: the solver sees the losses of this batch
@@ -62,15 +73,19 @@ def backward(
     step = Step(model, own, solver)
     step.scale = scale
     step.ranks = ranks.world_size()
+    step.watch = partial(_watched, model, step.ranks)
     if step.ranks > 1:
         ranks.check_same(rays)
     if torch.is_autocast_enabled(kind):  # for the target and its losses
         step.dtype = torch.get_autocast_dtype(kind)
     with torch.autocast(kind, enabled=False):
         result = step(rays, ())
+    if step.ranks > 1 and follow:
+        shared = model.target.shared()
+        ranks.follow_first(shared[spec.name] for spec in model.target.tensors if spec.role == "buffer")
     model.record["convention"] = solver.convention
     if (result.status == Status.INVALID).any():
-        check_losses(result.losses, model.objectives, solver, where="in this step")
+        check_losses(result.losses, model.objectives, solver, where="in this step", shift=SHIFT)
         raise LossError("the gradients of the objectives are not finite")
     return result
 
@@ -96,6 +111,15 @@ class OwnLosses:
                 expected=f"{len(names)}, for {', '.join(names)}",
             )
         return tuple(scalar(name, value) for name, value in zip(names, found))
+
+
+def _watched(model: ParetoModel, size: int, losses: Sequence[Tensor], theta: Tensor) -> list[Tensor]:
+    """The tensors outside of the model that get a gradient, after a look at what the losses depend on."""
+    found = outside(model, losses, theta)
+    refuse_unreached(model.objectives, losses, theta)
+    if size > 1:
+        refuse_several_ranks(found)
+    return found
 
 
 def check_scale(solver: Solver, scale: float | Tensor) -> None:

@@ -30,14 +30,18 @@ from hyperfront.storage import nests
 from hyperfront.storage.batches import Batch, to_device
 from hyperfront.training.backward import OwnLosses
 from hyperfront.training.plain_module import PlainModule
+from hyperfront.training.randomness import Randomness
+from hyperfront.training.reach import outside, refuse_unreached
+from hyperfront.training.scales import warn_of_scales
 from hyperfront.training.step import Step
-from hyperfront.training.untouched import random_state, untouched
+from hyperfront.training.untouched import untouched
 
 Losses = Callable[[Any], Tensor | Sequence[Tensor]]
 TOLERANCES = {torch.float64: 1e-6, torch.float32: 1e-2}
 """The largest relative errors by rounding; in other precisions, a tenth."""
 NEGLIGIBLE = 1e-3
 """Gradients of tensors are compared relative to their norms, or to this share of the norm of the whole gradient."""
+SCALES = "divide each loss by a typical size of it ({sizes}), or put Normalize in a chain around the solver"
 
 
 class Checked(NamedTuple):
@@ -47,6 +51,16 @@ class Checked(NamedTuple):
     """The largest difference between the gradients, relative to their norm."""
     idle: tuple[str, ...]
     """Generated tensors that no loss depends on, such as an ignored head."""
+
+
+class Compared(NamedTuple):
+    """The same, with what else a first step tells."""
+
+    checked: Checked
+    losses: Tensor
+    """``[m]`` at the first ray."""
+    outside: list[Tensor]
+    """Trainable tensors outside of the model that the losses depend on."""
 
 
 class Gradient(NamedTuple):
@@ -72,6 +86,13 @@ def check(model: ParetoModel, batch: Batch, losses: Losses, *, rays: Tensor | Se
     >>> checked.idle
     ()
     """
+    found = compare(model, batch, losses, rays)
+    warn_of_scales(found.losses[None], model.objectives, None, SCALES, stacklevel=3)
+    return found.checked
+
+
+def compare(model: ParetoModel, batch: Batch, losses: Losses, rays: Tensor | Sequence | None = None) -> Compared:
+    """What :func:`check` does, without its warning."""
     chosen = model.check(_two_rays(model.m) if rays is None else rays)[:2]
     with torch.no_grad(), torch.autocast(model.device.type, enabled=False):
         theta = model.hypernet(chosen)
@@ -79,7 +100,7 @@ def check(model: ParetoModel, batch: Batch, losses: Losses, *, rays: Tensor | Se
     with untouched(model) as restore:
         try:
             return _Comparison(model, batch, losses, chosen, restore).run(_moved(theta, model.target))
-        except TargetError:
+        except (TargetError, LossError):
             raise
         except Exception:  # the module may not work with the moved weights
             restore()
@@ -92,22 +113,24 @@ class _Comparison:
     def __init__(self, model: ParetoModel, batch: Batch, losses: Losses, rays: Tensor, restore: Callable[[], bool]):
         self.model, self.target, self.batch, self.losses = model, model.target, batch, losses
         self.rays, self.restore = rays, restore
+        self.outside: list[Tensor] = []
 
-    def run(self, theta: Tensor) -> Checked:
+    def run(self, theta: Tensor) -> Compared:
         """Compare at the first ray alone, and then at all rays together unless their results may differ by design."""
-        found = self._step(theta[:1], self.rays[:1])[0]
+        plain, moved = self._plain(theta[0], self.rays[0])
         changed = self.restore()
-        plain, moved = self._plain(theta[0], self.rays[0], found.weights)
+        found = self._step(theta[:1], self.rays[:1])[0]
         errors = [self._judge(found, plain, self.rays[0], theta[0])]
-        if len(theta) > 1 and not changed and not moved:  # otherwise each ray has its own random numbers or buffers
+        if len(theta) > 1 and not self.restore() and not changed and not moved:
+            # otherwise each ray has its own random numbers or buffers
             first, second = self._step(theta, self.rays)
-            self.restore()
-            other, _ = self._plain(theta[1], self.rays[1], second.weights)
+            other, _ = self._plain(theta[1], self.rays[1])
             errors.append(self._judge(first, plain, self.rays[0], theta[0]))
             errors.append(self._judge(second, other, self.rays[1], theta[1]))
         self._refuse_other_predictions(theta)
         named = zip(self.target.assembly.parts, plain.by_theta.split(self.target.sizes))
-        return Checked(max(errors), tuple(part.name for part, gradient in named if not gradient.any()))
+        idle = tuple(part.name for part, gradient in named if not gradient.any())
+        return Compared(Checked(max(errors), idle), found.losses, self.outside)
 
     def _step(self, theta: Tensor, rays: Tensor) -> list[Gradient]:
         """Take a step, and return its results at each ray."""
@@ -118,6 +141,7 @@ class _Comparison:
         model.train()
         own: Any = OwnLosses(model, self.losses)
         step, kind = Step(model, own, _Balanced()), model.device.type
+        step.watch = self._look
         if torch.is_autocast_enabled(kind):
             step.dtype = torch.get_autocast_dtype(kind)
         with torch.autocast(kind, enabled=False):
@@ -127,15 +151,22 @@ class _Comparison:
         assert given.theta.grad is not None
         return [Gradient(*each) for each in zip(result.losses, result.weights, len(rays) * given.theta.grad)]
 
-    def _plain(self, theta: Tensor, ray: Tensor, weights: Tensor) -> tuple[Gradient, bool]:
+    def _look(self, losses: Sequence[Tensor], theta: Tensor) -> list[Tensor]:
+        self.outside = outside(self.model, losses, theta)
+        refuse_unreached(self.model.objectives, losses, theta)
+        return []
+
+    def _plain(self, theta: Tensor, ray: Tensor) -> tuple[Gradient, bool]:
         """Compute the results by plain autograd on a plain copy, and whether it drew random numbers."""
-        module = self.target.module_at(theta, ray)
         self.restore()
+        module = self.target.module_at(theta, ray)
+        randomness = Randomness(self.model.device, module)
         own = dict(module.named_parameters())
         places = [own[name].requires_grad_() for name in self.target.assembly.names]
-        network, before = PlainModule(module.train()), random_state(self.model.device)
+        network, before = PlainModule(module.train()), randomness.states()
         each = torch.stack([loss.reshape(()) for loss in self.losses(network)])
-        moved = any(not torch.equal(*pair) for pair in zip(before, random_state(self.model.device)))
+        moved = randomness.moved(before)
+        weights = _Balanced()(each.detach()[None], each.detach()[None])[0][0]
         network.refuse_unregistered(self.batch)
         leaf = theta.clone().requires_grad_()
         made = self.target.unpack(leaf)
@@ -151,7 +182,7 @@ class _Comparison:
         for ray, row in zip(self.rays, theta):
             self.restore()
             statistics = self.target.statistics_for(ray[None], row[None])[0]
-            expected = nests.tensors(called(self.target.network(row, statistics), self.batch))
+            expected = nests.tensors(called(self.target.network(row.clone().requires_grad_(), statistics), self.batch))
             self.restore()
             found = nests.tensors(called(PlainModule(self.target.module_at(row, ray)), self.batch))
             error = max((_difference(*pair) for pair in zip(found, expected)), default=0.0)
@@ -182,18 +213,25 @@ class _Comparison:
                 fix="do not keep parameters in lists, dicts or functions made in the constructor; or leave these out "
                 "with generate=",
             )
+        if (difference := _difference(found.losses, plain.losses)) > tolerance:
+            raise TargetError(
+                "the losses of a step differ from the losses of a plain copy of the module with the same weights",
+                got=f"a relative difference of {difference:.2g}",
+                expected=f"at most {tolerance:g}",
+                fix="compute with nothing but weights, buffers and the batch: a function, hook or object outside of "
+                "the module that holds tensors or a state of its own is not copied with it",
+            )
         raise TargetError(
             "the gradient of a step differs from the gradient of a plain copy of the module with the same weights",
-            got=f"a relative error of {errors[worst]:.2g} in {parts[worst][0].name}"
-            + ("" if _difference(found.losses, plain.losses) <= tolerance else ", and other losses"),
+            got=f"the same losses, and a relative error of {errors[worst]:.2g} in {parts[worst][0].name}",
             expected=f"at most {tolerance:g}",
             fix="if the module runs parts of itself again in the backward pass (activation checkpointing, or your own "
-            "autograd.Function), switch that off",
+            "autograd.Function or hook), switch that off",
         )
 
     def _is_random(self, plain: Gradient, ray: Tensor, theta: Tensor) -> bool:
         """Whether the gradient of the plain copy itself differs in one of three further calls."""
-        again = (self._plain(theta, ray, plain.weights)[0].by_theta for _ in range(3))
+        again = (self._plain(theta, ray)[0].by_theta for _ in range(3))
         return any(_difference(gradient, plain.by_theta) > _tolerance(theta) for gradient in again)
 
 

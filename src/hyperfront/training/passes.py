@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from hyperfront.model import ParetoModel
 from hyperfront.model.hypernets import inner_products
@@ -82,15 +82,16 @@ def gram_of(model: ParetoModel, solver: Solver, rays: Tensor, rows: Sequence[Ten
     return inner_products(rows)
 
 
-def weighted(member: Member, losses: Tensor, weights: Tensor, shared: list[nn.Parameter]) -> list[Tensor]:
+def weighted(member: Member, losses: Tensor, weights: Tensor, shared: Sequence[Tensor], *, keep: bool) -> list[Tensor]:
     """Compute the gradients of ``sum_j weights_j losses_j``, summed over the rays of a member."""
     if len(member.passes) > 1 or (member.passes and not shared):  # the passes computed all gradients: combine them
         flat = weights[0] if len(weights) == 1 else weights.T
         return [_combine(flat, member.passes.pop(0)) for _ in range(len(member.passes))]
     if not member.passes:
-        return list(torch.autograd.grad(losses, [member.leaf, *shared], weights, materialize_grads=True))
+        wanted = [member.leaf, *shared]
+        return list(torch.autograd.grad(losses, wanted, weights, retain_graph=keep, materialize_grads=True))
     found = _combine(weights.T, member.passes.pop())  # no loss of a ray depends on the theta of another
-    return [found, *torch.autograd.grad(losses, shared, weights, materialize_grads=True)]
+    return [found, *torch.autograd.grad(losses, shared, weights, retain_graph=keep, materialize_grads=True)]
 
 
 def joined(parts: Sequence[Tensor]) -> Tensor:

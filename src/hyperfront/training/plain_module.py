@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from hyperfront.errors import TargetError
 from hyperfront.storage import nests
 from hyperfront.storage.batches import Batch
+from hyperfront.training.reach import leaves
 
 
 class PlainModule:
@@ -27,8 +27,8 @@ class PlainModule:
     def refuse_unregistered(self, batch: Batch) -> None:
         """Raise an error if outputs depend on a parameter that neither the module lists nor the batch depends on."""
         own = dict(self.module.named_parameters())
-        known = {id(leaf) for leaf in [*own.values(), *_leaves(nests.tensors(batch))]}
-        found = _leaves(nests.tensors(self.outputs))
+        known = {id(leaf) for leaf in [*own.values(), *leaves(nests.tensors(batch))]}
+        found = leaves(nests.tensors(self.outputs))
         strange = next((leaf for leaf in found if isinstance(leaf, nn.Parameter) and id(leaf) not in known), None)
         if strange is None:
             return
@@ -40,17 +40,3 @@ class PlainModule:
             fix="put layers into nn.ModuleList and parameters into nn.ParameterList, and keep neither in functions "
             "that the constructor makes",
         )
-
-
-def _leaves(tensors: Sequence[Tensor]) -> Iterator[Tensor]:
-    """Yield the leaves of the autograd graphs of ``tensors``."""
-    yield from (tensor for tensor in tensors if tensor.requires_grad and tensor.grad_fn is None)
-    nodes: list[Any] = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
-    seen = set(nodes)
-    while nodes:
-        node = nodes.pop()
-        if (variable := getattr(node, "variable", None)) is not None:
-            yield variable
-        fresh = [after for after, _ in node.next_functions if after is not None and after not in seen]
-        seen.update(fresh)
-        nodes += fresh

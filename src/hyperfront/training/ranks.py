@@ -29,6 +29,15 @@ def average(tensors: Iterable[Tensor]) -> None:
         tensor.div_(dist.get_world_size())
 
 
+def follow_first(tensors: Iterable[Tensor]) -> None:
+    """Replace the values of each tensor by those of rank 0, in place."""
+    for tensor in tensors:
+        dense = tensor.contiguous()
+        dist.broadcast(dense, src=0)
+        if dense is not tensor:
+            tensor.copy_(dense)
+
+
 def check_same(rays: Tensor) -> None:
     """Raise an error if the ranks do not have the same rays."""
     everywhere = [torch.empty_like(rays) for _ in range(dist.get_world_size())]

@@ -34,8 +34,14 @@ def check_solver(solver: Solver) -> Solver:
     raise HyperfrontError("solver= is no solver", got=repr(solver), expected="an instance, such as hyperfront.EPO()")
 
 
-def check_losses(losses: Tensor, objectives: tuple[str, ...], solver: Solver, *, where: str) -> None:
-    """Raise an error that names the objective, if the solver cannot use a loss."""
+SHIFT = "shift it: supervised(..., ideal={{{name!r}: its smallest possible value}})"
+
+
+def check_losses(
+    losses: Tensor, objectives: tuple[str, ...], solver: Solver, *, where: str, shift: str = SHIFT
+) -> None:
+    """Raise an error that names the objective, if the solver cannot use a loss; ``shift`` is the fix for a loss that is
+    too low."""
     faults = {"NaN": losses.isnan(), "infinite": losses.isinf()}
     least = None if solver.least is None else per_objective("ideal", solver.least, losses)
     if least is not None:
@@ -49,7 +55,7 @@ def check_losses(losses: Tensor, objectives: tuple[str, ...], solver: Solver, *,
                 f"the objective {name!r} is {fault} {where}",
                 got=f"{losses[row, column].item():g}",
                 expected=f"a finite number{f' >= {bound}, as {type(solver).__name__} needs' if bound else ''}",
-                fix=f"shift it: supervised(..., ideal={{{name!r}: its smallest possible value}})"
+                fix=shift.format(name=name)
                 if low
                 else "lower the learning rate, check the data for NaN, or clip inside the loss",
             )

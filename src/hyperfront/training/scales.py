@@ -20,7 +20,12 @@ from hyperfront.solvers.chain import Chain
 RATIO = 1e4
 
 
-def warn_of_scales(losses: Tensor, objectives: tuple[str, ...], solver: Solver) -> None:
+FIX = "pass a typical size of each, supervised(..., scale={{{sizes}}})"
+
+
+def warn_of_scales(
+    losses: Tensor, objectives: tuple[str, ...], solver: Solver | None, fix: str = FIX, *, stacklevel: int = 6
+) -> None:
     """Warn if the first losses ``[R, m]`` differ by more than :data:`RATIO`, unless a chain normalizes them."""
     if isinstance(solver, Chain) and any(not isinstance(transform, Average) for transform in solver.before):
         return
@@ -28,9 +33,9 @@ def warn_of_scales(losses: Tensor, objectives: tuple[str, ...], solver: Solver) 
     if not sizes or max(sizes.values()) <= RATIO * min(sizes.values()):
         return
     found = ", ".join(f"{name} {size:.1e}" for name, size in sizes.items())
-    scale = ", ".join(f"{name!r}: {size:.0e}" for name, size in sizes.items())
+    typical = ", ".join(f"{name!r}: {size:.0e}" for name, size in sizes.items())
     warnings.warn(
         f"the objectives start at very different sizes ({found}), so that all rays would lead to one end of the front: "
-        f"pass a typical size of each, supervised(..., scale={{{scale}}})",
-        stacklevel=6,
+        + fix.format(sizes=typical),
+        stacklevel=stacklevel,
     )

@@ -73,6 +73,11 @@ class Step:
         """A factor of the gradient, for solvers with fixed weights."""
         self.ranks = 1
         """The number of processes that take this step together, each with its own rows."""
+        self.watch: Callable[[Sequence[Tensor], Tensor], list[Tensor]] | None = None
+        """Checks the losses and ``theta`` of a step's first networks, and returns more tensors that need a gradient."""
+        self.in_turn = False
+        """Run the rays one after the other in any case: side by side, gradients of what they share outside of the model
+        would meet on several streams of a GPU."""
         self.compiled: Callable[..., Sequence[Tensor]] | None = None
         """A compiled function of an engine, which computes the losses of all rays together, ``m`` times ``[R]``."""
         self.mean = torch.zeros(model.m, dtype=torch.float64, device=model.device)
@@ -87,15 +92,18 @@ class Step:
 
         The running mean of the losses is only updated if the step ``remembers``.
         """
-        model, solver, shared = self.model, self.solver, self.shared()
+        model, solver = self.model, self.solver
+        shared: list[Tensor] = [*self.shared()]
         split = self.split and len(rays) > 1  # a single ray gets the whole batch
         parts = self.problem.divided(batch, len(rays)) if split else batch
         theta = model.hypernet.factored(rays, factors)
         with cast(theta.device, self.dtype):
-            together = self.compiled is not None or (len(rays) > 1 and model.target.together(theta))
+            several = len(rays) > 1 and not self.in_turn
+            together = self.compiled is not None or (several and model.target.together(theta))
         groups = [[self._all(theta, rays, parts, split)]] if together else self._each(theta, rays, parts, split)
 
         found: list[tuple[StepResult, list[Tensor]]] = []
+        beside: list[Tensor] | None = None
         with self._attempt(together, theta.device):
             for group in groups:
                 for member in group:
@@ -103,11 +111,18 @@ class Step:
                         with cast(theta.device, self.dtype):
                             columns = member.losses()
                         member.columns = [widened(column).reshape(-1) for column in columns]
+                        if self.watch and beside is None:
+                            beside = self.watch(member.columns, member.leaf)
+                            shared = [*shared, *beside]
+                            if beside and together and theta.is_cuda:
+                                self.in_turn = True
+                                return self(rays, batch, factors, remembers=remembers)
                         if solver.needs_gram:  # of one ray, the passes give the gradients of the shared parameters too
                             alone = len(rays) == 1
                             wanted = [member.leaf, *shared] if alone else [member.leaf]
-                            member.passes = passes(model, member.columns, wanted, keep=bool(shared) and not alone)
-                found.append(self._solved(group, len(rays), shared))
+                            keep = bool(beside or (shared and not alone))
+                            member.passes = passes(model, member.columns, wanted, keep=keep)
+                found.append(self._solved(group, len(rays), shared, keep=bool(beside)))
         if not found:  # running rays together failed: run them in turn from now on
             return self(rays, batch, factors, remembers=remembers)
 
@@ -163,9 +178,12 @@ class Step:
         if remembers:
             remembers.load(before)
 
-    def _solved(self, group: list[Member], R: int, shared: list[nn.Parameter]) -> tuple[StepResult, list[Tensor]]:
+    def _solved(
+        self, group: list[Member], R: int, shared: Sequence[Tensor], *, keep: bool
+    ) -> tuple[StepResult, list[Tensor]]:
         """Compute the solver's weights for a group, and the gradients of the weighted losses, averaged over the step's
-        rays: for ``theta``, one row for each ray of the group, and for the shared parameters."""
+        rays: for ``theta``, one row for each ray of the group, and for the shared tensors. ``keep`` keeps the graph, of
+        which rays may share a part outside of the model."""
         model, solver = self.model, self.solver
         losses = [torch.stack(list(member.columns), dim=1) for member in group]
         rays, values, gram = joined([member.rays for member in group]), joined(losses).detach(), None
@@ -181,7 +199,7 @@ class Step:
         gradients = []
         for member, loss, own in zip(group, losses, each):
             with member.kept():
-                gradients.append(weighted(member, loss, own, shared))
+                gradients.append(weighted(member, loss, own, shared, keep=keep))
         thetas, *others = zip(*gradients)
         complete = [joined(thetas), *map(total, others)]
         if self.ranks > 1:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import torch
 from torch import Tensor
 
@@ -11,16 +13,16 @@ from hyperfront.model.substitution import called
 from hyperfront.problem import Problem, scalar
 from hyperfront.storage import nests
 from hyperfront.storage.batches import Batch
-from hyperfront.training.check import check
+from hyperfront.training.check import compare
 from hyperfront.training.first_batch import named_failures
+from hyperfront.training.reach import trainable
 from hyperfront.training.refusals import check_losses, explained
 from hyperfront.training.scales import warn_of_scales
 from hyperfront.training.step import Step
 
 
 def try_out(step: Step, rays: Tensor, batch: Batch) -> None:
-    """Raise an error unless all objectives are numbers that depend on the generated weights, and :func:`check`
-    passes."""
+    """Raise an error unless all objectives are numbers that depend on the generated weights, and ``check`` passes."""
     model, problem = step.model.train(), step.problem
     split = step.split and len(rays) > 1
     batch = problem.divided(batch, len(rays)) if split else batch
@@ -50,7 +52,13 @@ def try_out(step: Step, rays: Tensor, batch: Batch) -> None:
                 expected="a loss computed from the network's output",
                 fix="check that it is not detached, not constant, and not a function of frozen tensors alone",
             )
-    check(model, problem.inputs(part), lambda network: problem.each_loss(network, part), rays=rays[:2])
+    found = compare(model, problem.inputs(part), lambda network: problem.each_loss(network, part), rays[:2])
+    if shapes := trainable(found.outside):
+        warnings.warn(
+            f"the losses depend on parameters outside of the model, of shapes {shapes}, which fit does not train: make "
+            "them part of the module, or call requires_grad_(False) if they are meant to stay",
+            stacklevel=5,
+        )
 
 
 def _blind(

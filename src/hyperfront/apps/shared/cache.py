@@ -49,7 +49,7 @@ class WeightCache:
         self.model, self.max_bytes = model.eval(), max_bytes
         self.hits = self.misses = self.evictions = self.nbytes = 0
         self._kept: OrderedDict[bytes, RayWeights] = OrderedDict()
-        self._lock, self._running = threading.Lock(), threading.Lock()
+        self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -76,9 +76,8 @@ class WeightCache:
 
     def run(self, weights: RayWeights, x: Batch) -> Any:
         """Compute the network's output on ``x``."""
-        with self._running:  # the module holds the tensors of one ray at a time
-            args, kwargs = arguments(x)
-            return Network(self.model.target, weights.tensors)(*args, **kwargs)
+        args, kwargs = arguments(x)
+        return Network(self.model.target, weights.tensors)(*args, **kwargs)
 
     @torch.no_grad()
     def generate(self, rays: np.ndarray) -> list[RayWeights]:
