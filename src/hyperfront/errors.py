@@ -43,7 +43,7 @@ class CheckpointError(HyperfrontError):
 
 
 class DamagedError(CheckpointError):
-    """Raised for a file that is cut off, or whose content differs from its checksums."""
+    """Raised for a file that is cut off, of another format, or whose content differs from its checksums."""
 
 
 class BusyError(CheckpointError):

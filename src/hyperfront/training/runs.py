@@ -67,7 +67,10 @@ class RunFolder:
         return None
 
     def read_config(self) -> dict[str, Any]:
-        return files.read_json(self.config)
+        config = files.read_json(self.config)
+        if not isinstance(config, dict):
+            raise CheckpointError("the configuration of the run is damaged", got=self.config, expected="a JSON object")
+        return config
 
     def records(self) -> list[dict[str, Any]]:
         """Read the metrics, one record for each epoch."""
