@@ -65,6 +65,13 @@ def _keep(path: Path, previous: Path) -> None:
         second.unlink(missing_ok=True)  # it still exists if both names are of one file, after a death in between
 
 
+def as_path(path: object) -> Path:
+    """The path that a user passed, or an error for what cannot be one."""
+    if not isinstance(path, str | os.PathLike) or not (text := os.fspath(path)) or "\0" in str(text):
+        raise CheckpointError("this is no path", got=repr(path), expected="the name of a file or folder")
+    return Path(str(text))
+
+
 def sync_folder(folder: Path) -> None:
     """Flush the names in a folder to disk, where the system can (not on Windows and some network drives)."""
     with suppress(OSError):
