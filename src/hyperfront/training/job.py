@@ -121,7 +121,7 @@ class Job:
         )
 
     def _stored_config(self, folder: RunFolder, config: dict[str, Any]) -> dict[str, Any]:
-        """Read the configuration in the folder. A damaged one is replaced by ``config``, if a checkpoint confirms it."""
+        """Read the configuration in the folder. A damaged one becomes ``config``, if a checkpoint confirms it."""
         try:
             stored = folder.read_config()
             if identity_of(stored) == identity_of(config):
