@@ -140,8 +140,8 @@ def test_what_is_remembered_can_be_stored_loaded_and_forgotten() -> None:
         (lambda: Normalize(ideal=1.0, nadir=(2.0, 1.0)), "not above"),
         (lambda: Normalize(ideal=(0.0, 0.0, 0.0), nadir=(2.0, 1.0)), "different lengths"),
         (lambda: Clip(low=1.0, high=0.0), "low < high"),
-        (lambda: Average([[0.5, 0.5]], decay=1.0), "decay < 1"),
-        (lambda: NormalizeByStart(steps=0), "steps >= 1"),
+        (lambda: Average([[0.5, 0.5]], decay=1.0), "decay"),
+        (lambda: NormalizeByStart(steps=0), "steps"),
     ],
 )
 def test_parts_that_do_not_fit_are_errors(make, message: str) -> None:

@@ -189,7 +189,7 @@ def test_a_new_run_where_there_is_none_to_resume_says_so(tmp_path):
         (["train", "zdt2", "--solver", "stch", "--solver-arguments", "temp=1"], "temperature"),
         (["train", "zdt2", "--epochs", "0"], "epochs"),
         (["train", "zdt2", "--out", "/dev/null/run"], "cannot make the folder"),
-        (["train", "zdt2", "--lr", "inf"], "cannot be negative or infinite"),
+        (["train", "zdt2", "--lr", "inf"], "lr is out of range"),
         (["train", "zdt2", "--result", "."], "cannot write"),
         (["train", "zdt2", "--result", "/dev/null/x.json"], "cannot write"),
         (["train", "zdt2", "--solver", "SmoothTchebycheff"], "its name here is stch"),

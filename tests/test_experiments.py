@@ -108,6 +108,58 @@ def test_a_file_gives_back_what_was_saved_and_others_are_refused(tmp_path):
             Result.load(tmp_path / "bad.json")
 
 
+NAN = float("nan")
+SPOILT: dict[tuple[str | int, ...], tuple] = {
+    ("fronts", "test", "losses", 0, 0): (None, "a", NAN, True, [1.0]),
+    ("fronts", "val", "losses"): ([], [[1.0]], "ab", 3),
+    ("fronts", "test", "losses"): ([[1.0, 2.0, 3.0]] * 2, [[1.0, 2.0]]),
+    ("fronts", "test", "hypervolume"): ("a", NAN, []),
+    ("fronts", "test", "uniformity"): ("a", NAN, {}),
+    ("fronts", "test", "nondominated"): ("a",),
+    ("fronts", "test", "scores"): ([], 3, {"accuracy": 3}, {"accuracy": ["a", "b"]}, {"accuracy": [0.5]}),
+    ("rays",): (None, [[1]], [[0.5, 0.5]], [[1.5, -0.5]] * 2, [[3.0, 4.0]] * 2, "ab", 3, {}),
+    ("objectives",): (3, "ab", ["a"], ["a", "a"], [1, 2], ["a", "b", "c"]),
+    ("settings",): ([], 3, "x", {"arguments": 3}, {"model": []}, {"solver": "x"}, {"rays": 3}, None),
+    ("solver",): (3, None),
+    ("problem",): (3, []),
+    ("preset",): (None,),
+    ("family",): (3,),
+    ("reference",): (["a", "b"], [1.0], 3, [NAN, 1.0]),
+    ("seed",): ("x", 1.5, None, -1),
+    ("convention",): ("x", 3, []),
+    ("parameters",): ("x", None),
+    ("status",): ([], {"as_named": "x"}),
+    ("seconds",): ({}, "a", {"training": "a"}, {"training": NAN}, []),
+    ("environment",): (3,),
+    ("maximize",): ({"accuracy": 3}, 3),
+    ("more",): (3,),
+}
+
+
+@pytest.mark.parametrize("place", SPOILT, ids=lambda place: "-".join(map(str, place)))
+def test_one_wrong_value_in_a_file_is_an_error_that_names_the_file(place, tmp_path):
+    result(0, ON_RAYS).save(tmp_path / "r.json")
+    for value in SPOILT[place]:
+        document = json.loads((tmp_path / "r.json").read_text())
+        inner = document
+        for key in place[:-1]:
+            inner = inner[key]
+        inner[place[-1]] = value
+        (tmp_path / "bad.json").write_text(json.dumps(document))
+        with pytest.raises(CheckpointError, match=r"bad\.json"):
+            Result.load(tmp_path / "bad.json")
+
+
+def test_results_that_do_not_fit_together_still_give_a_table():
+    found = result(0, ON_RAYS)
+    other = replace(found, seed=1, objectives=("a", "b", "c"))
+    with pytest.warns(UserWarning, match="other objectives"):
+        assert summarize([found, other]) == summarize([found])
+    test = found.fronts["test"] | {"scores": {"accuracy": [0.5] * len(found.rays)}}
+    (row,) = summarize([found, replace(found, seed=1, fronts=found.fronts | {"test": test})])
+    assert "fpr_gap" not in dict(zip(COLUMNS, row))["best scores"]
+
+
 @pytest.mark.parametrize(
     ("kind", "file", "settings"),
     [

@@ -6,6 +6,7 @@ import csv
 import gzip
 import itertools
 import json
+import resource
 import zipfile
 
 import numpy as np
@@ -162,6 +163,18 @@ def test_a_user_is_told_which_columns_differ_and_else_the_checksum(tmp_path):
     people.write(tmp_path / BANK.files[0], BANK.schema, rows)
     with pytest.raises(DataError, match=r"unexpected columns(.|\n)*extra profession; missing job"):
         build("bank", data_dir=tmp_path).train
+
+
+def test_a_file_that_unpacks_to_far_more_than_the_data_set_is_not_unpacked(tmp_path):
+    size = 2**29
+    (tmp_path / BANK.files[0]).parent.mkdir(parents=True)
+    with gzip.open(tmp_path / BANK.files[0], "wb", compresslevel=1) as file:
+        for _ in range(size // 2**24):
+            file.write(bytes(2**24))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(DataError, match="too long"):
+        build("bank", data_dir=tmp_path).train
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < size / 1024 / 2  # kB
 
 
 @pytest.mark.parametrize("content", [None, b"no archive", b"a wheel"], ids=["missing", "damaged", "other"])

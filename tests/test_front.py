@@ -111,6 +111,33 @@ def test_json_keeps_everything_but_the_evaluator(tmp_path):
     assert again.hypervolume() == front.hypervolume()
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rays": [[-0.5, 1.5], [0.5, 0.5]]},
+        {"rays": [[float("nan"), 1.0], [0.5, 0.5]]},
+        {"rays": [[3.0, 4.0], [0.5, 0.5]]},
+        {"losses": [[float("nan"), 1.0], [1.0, 1.0]]},
+        {"losses": [[1.0, float("inf")], [1.0, 1.0]]},
+        {"objectives": ["a", "a"]},
+        {"scores": {"a": [1.0, 2.0]}},
+        {"scores": {"s": [1.0, float("nan")]}},
+        {"truth": [[float("nan"), 1.0]]},
+        {"reference": [float("nan"), 1.0]},
+        {"reference": ["a", 1.0]},
+        {"convention": "x"},
+    ],
+)
+def test_a_file_with_wrong_numbers_or_names_holds_no_front(change, tmp_path):
+    rays = torch.tensor([[0.25, 0.75], [0.5, 0.5]], dtype=torch.float64)
+    document = hf.Front(("a", "b"), rays, rays).document()
+    (tmp_path / "front.json").write_text(json.dumps(document))
+    assert len(hf.Front.load(tmp_path / "front.json")) == 2
+    (tmp_path / "front.json").write_text(json.dumps(document | change))
+    with pytest.raises(CheckpointError, match=r"front\.json"):
+        hf.Front.load(tmp_path / "front.json")
+
+
 def test_csv_has_a_row_for_each_ray(tmp_path):
     front = quarter_circle(hf.rays(7, m=2))
     front.save(tmp_path / "front.csv")

@@ -27,7 +27,7 @@ from hyperfront.apps.cli import main
 from hyperfront.errors import CheckpointError
 from hyperfront.problem import Point
 from hyperfront.problem.registry import build
-from hyperfront.storage import checkpoint
+from hyperfront.storage import checkpoint, provenance
 from hyperfront.training.runs import import_factory
 
 MARK = "executed"
@@ -166,7 +166,7 @@ def test_no_module_of_the_current_folder_is_executed_unless_it_is_named(run, tmp
     """A folder with a downloaded run may hold files with names that libraries try to import."""
     (tmp_path / "run").symlink_to(run)
     (tmp_path / "mine.py").write_text(NET)
-    for name in DECOYS if command != "module" else DECOYS[:1]:
+    for name in DECOYS:
         if importlib.util.find_spec(name) is None:
             (tmp_path / f"{name}.py").write_text(
                 f"open({str(tmp_path / MARK)!r}, 'a').write('{name} ')\nraise ImportError"
@@ -192,6 +192,72 @@ def test_the_current_folder_can_be_imported_from_only_while_a_factory_is(tmp_pat
     with pytest.raises(hf.HyperfrontError):
         import_factory("beside_us:nothing")
     assert sys.path == before
+
+
+@pytest.mark.parametrize("words", [("-m", "hyperfront"), ("-mhyperfront",), ("-Im", "hyperfront"), ("-m", "mine")])
+def test_python_m_takes_the_current_folder_out_of_the_path_before_the_first_import(tmp_path, words):
+    """Unless the package that Python was asked for is another one: then the folder is its own."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "__init__.py").write_text("import hyperfront")
+    (tmp_path / "mine" / "__main__.py").write_text("import beside")
+    (tmp_path / "beside.py").touch()
+    for name in ("__future__", "hyperfront_command"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / MARK)!r}, 'a').write('{name}')\nannotations = 0")
+    if words[-1] == "mine":
+        (tmp_path / "__future__.py").unlink()
+    environment = os.environ | {"PYTHONPATH": str(Path(hf.__file__).parents[1])}
+    if words[0] == "-Im":
+        environment.pop("PYTHONPATH")
+    done = subprocess.run(
+        [sys.executable, *words, "problems"], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert not (tmp_path / MARK).exists(), (tmp_path / MARK).read_text()
+    assert done.returncode == 0, done.stderr
+
+
+def git(folder: Path, *words: str) -> None:
+    names = ["-c", "user.name=a", "-c", "user.email=a@b.invalid", "-c", "init.defaultBranch=main"]
+    subprocess.run(["git", *names, *words], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    git(tmp_path, "init")
+    (tmp_path / "a.txt").write_text("a")
+    git(tmp_path, "add", "a.txt")
+    git(tmp_path, "commit", "-m", "Add a")
+    return tmp_path
+
+
+@pytest.mark.parametrize("key", ["core.fsmonitor", "core.hooksPath", "filter.evil.clean", "filter.evil.process"])
+def test_no_program_that_a_repository_names_is_executed_for_the_provenance_of_a_run(repository, key):
+    program = repository / "program"
+    program.write_text(f"#!/bin/sh\ntouch {repository / MARK}\n")
+    program.chmod(0o755)
+    if key == "core.hooksPath":
+        (repository / "hooks").mkdir()
+        program.rename(repository / "hooks" / "post-index-change")
+    git(repository, "config", key, str(repository / "hooks" if key == "core.hooksPath" else program))
+    (repository / ".git" / "info").mkdir(exist_ok=True)
+    (repository / ".git" / "info" / "attributes").write_text("* filter=evil\n")
+    os.utime(repository / "a.txt", (1, 1))  # so that git compares its content
+    commit = provenance.environment(torch.device("cpu"))["git"]
+    assert not (repository / MARK).exists()
+    assert ("unknown" in commit) == key.startswith("filter")
+
+
+def test_the_provenance_of_a_run_has_the_commit_and_says_whether_files_have_changed(repository, monkeypatch):
+    clean = provenance.environment(torch.device("cpu"))["git"]
+    assert len(clean) == 40
+    (repository / "new.txt").touch()
+    assert provenance.environment(torch.device("cpu"))["git"] == clean
+    (repository / "a.txt").write_text("b")
+    assert provenance.environment(torch.device("cpu"))["git"] == f"{clean}-dirty"
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(repository))
+    (repository / "below").mkdir()
+    monkeypatch.chdir(repository / "below")
+    assert provenance.environment(torch.device("cpu"))["git"] is None
 
 
 # ---- paths -----------------------------------------------------------------------------------------------------------

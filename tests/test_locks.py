@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
+import sys
 import time
 import warnings
 from pathlib import Path
@@ -56,6 +58,24 @@ def test_a_folder_keeps_what_was_written_and_an_error_is_the_one_that_was(tmp_pa
     monkeypatch.chdir(tmp_path / "kept")
     with pytest.raises(RuntimeError, match="out of memory"), alone_in(Path(".")):
         raise RuntimeError("out of memory")
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_where_folders_cannot_be_locked_one_warning_says_so(tmp_path, monkeypatch, missing):
+    def fail(*_):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    locks._warn_unlocked.cache_clear()
+    if missing:
+        monkeypatch.setitem(sys.modules, "fcntl", None)
+    else:
+        monkeypatch.setattr("fcntl.flock", fail)
+    with pytest.warns(UserWarning, match="cannot be locked") as warned:
+        for _ in range(2):
+            with locks.alone_in(tmp_path / "x"):
+                (tmp_path / "x" / "a").touch()
+    assert len(warned) == 1
+    locks._warn_unlocked.cache_clear()
 
 
 def test_a_process_that_was_started_meanwhile_and_lives_on_does_not_keep_the_lock(tmp_path):

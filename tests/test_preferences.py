@@ -81,7 +81,7 @@ def test_the_seed_decides_the_rays(preferences):
 
 @pytest.mark.parametrize("alpha", [0.0, -1.0, math.nan, math.inf, (), (0.2, 0.0), [0.2, -0.1]])
 def test_concentrations_must_be_positive(alpha):
-    with pytest.raises(RayError, match="positive concentrations"):
+    with pytest.raises(RayError, match=r"concentrations|alpha"):
         Dirichlet(alpha)
 
 
@@ -165,7 +165,7 @@ def test_grid_sizes_give_the_whole_positive_grid(n, partitions):
 
 @pytest.mark.parametrize(("n", "m"), [(0, 2), (-1, 3), (5, 1)])
 def test_rays_need_a_count_and_two_objectives(n, m):
-    with pytest.raises(RayError, match="no rays"):
+    with pytest.raises(RayError, match=r"the number of (rays|objectives) is out of range"):
         rays(n, m)
 
 

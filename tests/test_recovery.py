@@ -16,6 +16,7 @@ import torch
 from safetensors.torch import save_file
 
 import hyperfront as hf
+from hyperfront import training
 from hyperfront.errors import CheckpointError, DamagedError
 from hyperfront.storage import checkpoint, files
 from hyperfront.training import Callback, checkpoints
@@ -87,7 +88,7 @@ def test_flipped_bits_and_cuts_anywhere_in_a_file_are_noticed(tmp_path):
     data = path.read_bytes()
     for place in range(0, 8 * len(data), 7):
         flip(path, place)
-        with pytest.raises(CheckpointError):
+        with pytest.raises(DamagedError):
             checkpoint.read(path)
         path.write_bytes(data)
     for length in range(0, len(data), 7):
@@ -108,11 +109,13 @@ def test_a_checkpoint_without_its_checksums_is_refused(tmp_path):
 # ---- damaged and swapped files of a run ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("damage", ["flip", "truncate", "empty"])
+@pytest.mark.parametrize("damage", ["flip", "format", "truncate", "empty"])
 def test_the_previous_checkpoint_is_used_where_the_newest_is_damaged(cut, whole, damage):
     last, size = cut / "last.safetensors", (cut / "last.safetensors").stat().st_size
     if damage == "flip":
         flip(last, 8 * (size - 1000) + 5)
+    elif damage == "format":
+        flip(last, 8 * last.read_bytes().index(b'"hyperfront":') + 8)
     else:
         os.truncate(last, size // 2 if damage == "truncate" else 0)
     with pytest.warns(UserWarning, match="damaged"):
@@ -202,6 +205,27 @@ def test_a_damaged_configuration_is_written_again_if_the_checkpoint_confirms_it(
     assert (cut / "config.json").read_bytes() == (whole / "config.json").read_bytes()
 
 
+@pytest.mark.parametrize("text", [('"seed": 7', '"seed": 5'), ('"epochs"', '"epochc"')])
+def test_a_configuration_that_is_damaged_but_readable_is_written_again_too(cut, whole, text):
+    config = (cut / "config.json").read_text()
+    assert text[0] in config
+    (cut / "config.json").write_text(config.replace(*text))
+    with pytest.raises(CheckpointError, match="another configuration"):
+        runs.run(cut, resume=True, **SETTINGS | {"seed": 5, "epochs": 5})
+    with pytest.warns(UserWarning, match=r"config\.json"):
+        runs.run(cut, resume=True, **SETTINGS)
+    assert content(cut) == content(whole)
+    assert (cut / "config.json").read_bytes() == (whole / "config.json").read_bytes()
+
+
+def test_a_full_disk_while_the_log_is_written_is_an_error_that_names_the_log(tmp_path):
+    log = training.JsonLines(tmp_path / "log")
+    log.path.symlink_to("/dev/full")
+    with pytest.raises(CheckpointError, match="space") as caught:
+        log.epoch_ended({"epoch": 1})
+    assert str(log.path) in str(caught.value)
+
+
 def test_damaged_lines_of_the_log_are_named_and_the_others_kept(cut):
     lines = (cut / "metrics.jsonl").read_text().splitlines(keepends=True)
     (cut / "metrics.jsonl").write_text("".join([lines[0], "5\n", lines[1][:40] + "\n", *lines[2:]]))
@@ -289,6 +313,14 @@ def test_where_files_cannot_have_two_names_the_previous_one_is_kept_too(tmp_path
     for text in (b"1", b"2", b"3"):
         files.write_bytes(tmp_path / "x", text, previous=tmp_path / "y")
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"x": b"3", "y": b"2"}
+
+
+def test_a_death_between_the_two_renames_leaves_no_file_behind(tmp_path):
+    last, previous = tmp_path / "x", tmp_path / "y"
+    files.write_bytes(last, b"1")
+    os.link(last, previous)  # what such a death leaves
+    files.write_bytes(last, b"2", previous=previous)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"x": b"2", "y": b"1"}
 
 
 def test_a_death_while_the_log_is_written_anew_loses_no_epoch(cut, monkeypatch):

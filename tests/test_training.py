@@ -608,13 +608,13 @@ def test_a_loader_with_its_own_generator_resumes_exactly(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"seed": -1}, "cannot be negative"),
-        ({"lr": -1.0}, "cannot be negative"),
+        ({"seed": -1}, "out of range"),
+        ({"lr": -1.0}, "out of range"),
         ({"schedule": "cosin"}, "unknown schedule"),
         ({"schedule": torch.optim.lr_scheduler.ReduceLROnPlateau}, "without a metric"),
         ({"optimizer": torch.optim.LBFGS}, "LBFGS"),
         ({"patience": 0}, "patience"),
-        ({"warmup": -1}, "cannot be negative"),
+        ({"warmup": -1}, "out of range"),
         ({"solver": "epo"}, "no solver"),
         ({"solver": hf.EPO}, "no solver"),
         ({"batch_size": 1000}, "larger than the data"),

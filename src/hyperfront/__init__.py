@@ -15,7 +15,12 @@ like) on rays drawn from preferences (:class:`Dirichlet`). :func:`evaluate` meas
 Shapes are one contract everywhere: ``m`` objectives, ``R`` rays, ``B`` rows, ``n`` generated weights; rays first.
 """
 
-from __future__ import annotations
+import sys
+
+# Under ``python -m hyperfront`` (or ``-mhyperfront``) Python puts the current folder first, and it may hold anything:
+# no module may be imported before it is removed. ``python -m`` of a package that imports this one keeps its folder.
+if sys.argv[:1] == ["-m"] and f" {sys.orig_argv[-len(sys.argv)]}".endswith((" hyperfront", "mhyperfront")):
+    del sys.path[: not sys.flags.safe_path]
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

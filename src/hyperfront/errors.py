@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable
 
 
@@ -43,7 +44,7 @@ class CheckpointError(HyperfrontError):
 
 
 class DamagedError(CheckpointError):
-    """Raised for a file that is cut off, or whose content differs from its checksums."""
+    """Raised for a file that is cut off, of another format, or whose content differs from its checksums."""
 
 
 class BusyError(CheckpointError):
@@ -62,16 +63,63 @@ class UnattainableError(SelectionError):
     """Raised for limits that no point of the front satisfies."""
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> HyperfrontError:
+def unknown_name(kind: str, name: object, known: Iterable[str]) -> HyperfrontError:
     """Make the error for an unknown name: it suggests the nearest valid name and lists all of them.
 
     >>> unknown_name("problem", "fonsecca", ["fonseca", "zdt1"]).fix
     "did you mean 'fonseca'?"
     """
     known = sorted(known)
-    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(str(name).lower(), known, n=1, cutoff=0.6)
     return HyperfrontError(
         f"unknown {kind} {name!r}",
         expected="one of " + ", ".join(known),
         fix=f"did you mean {near[0]!r}?" if near else None,
     )
+
+
+def check_number(
+    name: str,
+    value: object,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    whole: bool = False,
+    without: float | None = None,
+    error: type[HyperfrontError] = HyperfrontError,
+) -> None:
+    """Raise an error unless ``value`` is a finite number from ``low`` to ``high``, but not the bound ``without``.
+
+    A bool is no number, and neither is a tensor or a text.
+
+    >>> check_number("epochs", 30, 1, whole=True)
+    """
+    kind = "whole" if whole else "finite"
+    number = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
+    if number and abs(value) < math.inf and low <= value <= high and value != without:
+        return
+    bounds = [f"{'>' if low == without else '>='} {low:,}"] if low > -math.inf else []
+    bounds += [f"{'<' if high == without else '<='} {high:,}"] if high < math.inf else []
+    raise error(
+        f"{name} is out of range" if number else f"{name} is not a {kind} number",
+        got=_shown(value),
+        expected=f"a {kind} number {' and '.join(bounds)}".strip(),
+    )
+
+
+def check_choice(name: str, value: object, known: Iterable[str]) -> None:
+    """Raise an error that suggests the nearest name unless ``value`` is one of the ``known`` names."""
+    known = tuple(known)
+    if not isinstance(value, str) or value not in known:
+        raise unknown_name(name, value, known)
+
+
+def check_flag(name: str, value: object) -> None:
+    """Raise an error unless ``value`` is True or False: texts such as ``"no"`` count as true in Python."""
+    if not isinstance(value, bool):
+        raise HyperfrontError(f"{name} is neither True nor False", got=_shown(value), expected="True or False")
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:97]}..."

@@ -100,12 +100,11 @@ class Result:
         fix = "remove the file: the run is then repeated"
         try:
             document = formats.read(formats.RESULT, path, settings="settings")
-            if not all(isinstance(document["fronts"][split]["losses"], list) for split in ("val", "test")):
-                raise TypeError("losses")
+            formats.check_result({"maximize": {}, "family": "phn", **document})
             return cls(**document)
         except CheckpointError as error:
             raise CheckpointError(error.what, got=error.got, expected=error.expected, fix=error.fix or fix) from None
-        except (AttributeError, KeyError, TypeError) as error:
+        except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
             raise CheckpointError("the file holds no result of a run", got=f"{path}: {error!r}", fix=fix) from None
 
 

@@ -48,8 +48,14 @@ def summarize(results: Iterable[Result]) -> list[tuple[str, ...]]:
     reaches there (:func:`hyperfront.indicators.controllability`), averaged over rays.
     """
     known: dict[tuple[Kind, int], Result] = {}
+    objectives: dict[tuple[str, ...], tuple[str, ...]] = {}
     for result in results:
         place = _kind(result), result.seed
+        first = objectives.setdefault(place[0][:2], (*result.objectives,))
+        if first != (*result.objectives,):
+            what = f"{result.problem}, {result.method}, seed {result.seed} has {', '.join(result.objectives)}"
+            warnings.warn(f"a result with other objectives than {', '.join(first)} is skipped: {what}", stacklevel=2)
+            continue
         if place in known and known[place].fronts["test"]["losses"] != result.fronts["test"]["losses"]:
             what = f"{result.problem}, {place[0].preset}, {result.method}, seed {result.seed}"
             warnings.warn(f"two results have the same settings, and only the first counts: {what}", stacklevel=2)
@@ -138,7 +144,7 @@ def _row(kind: Kind, group: Sequence[Result], pool: Tensor) -> tuple[str, ...]:
     best = [
         f"{name} {spread([best[name](test['scores'][name]) for test in tests])}"
         for name in tests[0]["scores"]
-        if name in best
+        if name in best and all(name in test["scores"] for test in tests)
     ]
     return (
         *kind,

@@ -36,5 +36,7 @@ class Tuned:
     def load(cls, path: Path) -> Tuned:
         try:
             return cls(**formats.read(formats.TUNED, path, settings="made_with"))
-        except (AttributeError, KeyError, TypeError) as error:
+        except CheckpointError:
+            raise
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise CheckpointError("the file holds no tuned settings", got=f"{path}: {error!r}") from None

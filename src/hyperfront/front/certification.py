@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from hyperfront.errors import SelectionError, UnattainableError
+from hyperfront.errors import SelectionError, UnattainableError, check_number
 from hyperfront.front import search
 from hyperfront.front.certificate import Certificate, CertifiedLimit
 from hyperfront.front.evidence import Evidence, Scale
@@ -66,10 +66,11 @@ class Certifier:
     def __post_init__(self) -> None:
         if not self.question.limits:
             raise SelectionError("there is no limit to certify", fix="subject_to={name: limit}, or no confidence=")
+        check_number("confidence", self.confidence, error=SelectionError)
         if not 0.5 <= self.confidence < 1:
             raise SelectionError("the confidence is no probability between .5 and 1", got=self.confidence)
-        if self.future_rows is not None and not (isinstance(self.future_rows, int) and self.future_rows > 0):
-            raise SelectionError("future_rows is not a number of rows", got=self.future_rows)
+        if self.future_rows is not None:
+            check_number("future_rows", self.future_rows, 1, whole=True, error=SelectionError)
         self.calibration  # noqa: B018 (raises an error if there is none)
 
     @property

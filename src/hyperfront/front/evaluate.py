@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from hyperfront import preferences
-from hyperfront.errors import ProblemError
+from hyperfront.errors import ProblemError, check_number
 from hyperfront.front.front import Front
 from hyperfront.front.origin import Origin
 from hyperfront.model import ParetoModel
@@ -29,6 +29,7 @@ def evaluate(
     Each loss declares how it is evaluated (:mod:`hyperfront.problem.losses`): a plain function is averaged over
     batches, weighted by their rows; a ``SetLoss`` or ``Gathered`` is computed once over the whole split.
     """
+    check_number("batch_size", batch_size, 1, whole=True)
     if isinstance(split, Problem):
         if split.has_data:
             raise ProblemError(

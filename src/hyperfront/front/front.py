@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
@@ -213,17 +213,25 @@ class Front:
                 provenance=dict(document["provenance"]),
                 meanings={name: Meaning.read(meaning) for name, meaning in document["meanings"].items()},
             )
-            front._check_shapes()
+            front._check()
             return front
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RuntimeError) as error:
             raise CheckpointError("the file does not hold a front", got=f"{path}: {error!r}") from None
 
-    def _check_shapes(self) -> None:
-        """Raise an error if shapes do not match, for example in an altered file."""
+    def _check(self) -> None:
+        """Raise an error if the parts are no front, for example in an altered file."""
         count, m = len(self.rays), len(self.objectives)
         fits = self.rays.shape == self.losses.shape == (count, m)
         fits = fits and all(values.shape == (count,) for values in self.scores.values())
         fits = fits and (self.truth is None or self.truth.shape[1:] == (m,))
         fits = fits and (self.reference is None or len(self.reference) == m)
-        if not fits or not all(isinstance(name, str) for name in [*self.objectives, *self.scores]):
+        names = [*self.objectives, *self.scores]
+        if not fits or not all(isinstance(name, str) for name in names) or len({*names}) < len(names):
             raise ValueError("rays, losses, scores and objectives do not fit together")
+        if (self.rays < 0).any() or ((self.rays.sum(-1) - 1).abs() > 1e-4).any():
+            raise ValueError("rays are not non-negative numbers that sum to 1")
+        tables = [self.rays, self.losses, *self.scores.values(), *([] if self.truth is None else [self.truth])]
+        if not all(table.isfinite().all() for table in tables) or self.convention not in get_args(Convention):
+            raise ValueError("a number is not finite, or the convention unknown")
+        if not all(math.isfinite(value) for value in self.reference or ()):
+            raise ValueError("the reference point is not finite")

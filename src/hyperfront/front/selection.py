@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from hyperfront.errors import SelectionError, UnattainableError
+from hyperfront.errors import SelectionError, UnattainableError, check_number
 from hyperfront.front import search
 from hyperfront.front.certificate import Certificate
 from hyperfront.front.question import Question
@@ -105,6 +105,7 @@ def select(
 ) -> Selection:
     """Answer a question by the best of three searches, from the whole grid and from each half of it; with a confidence,
     by the best ray whose limits are certified."""
+    check_number("rounds", rounds, 0, whole=True, error=SelectionError)
     if not len(front):
         raise SelectionError("nothing to select from", got="a front without rays")
     if future_rows is not None and confidence is None:

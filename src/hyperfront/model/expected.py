@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import nn
 
-from hyperfront.errors import TargetError
+from hyperfront.errors import HyperfrontError, TargetError
 from hyperfront.model.hypernets import Hypernet
 from hyperfront.model.pareto_model import ParetoModel
 from hyperfront.model.sharded import refuse_sharded
@@ -30,6 +31,24 @@ def expect_model(thing: Any, use: str) -> ParetoModel:
         )
     refuse_sharded(thing, use)
     return thing
+
+
+def expect_device(device: Any) -> torch.device:
+    """The device of that name, if this machine has it."""
+    fault: object = "it holds no numbers"
+    try:
+        found = torch.device(device)
+        torch.empty(0, device=found)
+        if found.type != "meta":
+            return found
+    except (AssertionError, NotImplementedError, RuntimeError, TypeError) as error:
+        fault = str(error).split("\n")[0]
+    raise HyperfrontError(
+        "this device cannot be used",
+        got=f"{device!r}: {fault}",
+        expected='"cpu"'
+        + (f' or "cuda:0" to "cuda:{torch.cuda.device_count() - 1}"' if torch.cuda.is_available() else ""),
+    )
 
 
 def _fix(thing: Any) -> str | None:

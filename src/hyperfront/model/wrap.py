@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import torch
@@ -95,8 +95,8 @@ def own_hypernet(hypernet: Any, options: dict[str, Any], m: int, target: Target)
 
 def check_objectives(objectives: Sequence[str]) -> tuple[str, ...]:
     """Return the objectives as a tuple, or raise an error unless they are at least two different names."""
-    names = (objectives,) if isinstance(objectives, str) else tuple(objectives)
-    if len(names) < 2 or len(set(names)) != len(names) or not all(isinstance(name, str) for name in names):
+    names = tuple(objectives) if isinstance(objectives, Iterable) and not isinstance(objectives, str) else (objectives,)
+    if len(names) < 2 or not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
         raise ProblemError(
             "a Pareto front needs at least two objectives with different names",
             got=list(names),

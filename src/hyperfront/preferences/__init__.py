@@ -4,7 +4,7 @@ A *ray* ``r`` is a point of the simplex: ``m`` non-negative numbers that sum to 
 :mod:`~hyperfront.preferences.conventions` says what a ray means to which solver.
 """
 
-from hyperfront.preferences.checking import layout, validate
+from hyperfront.preferences.checking import as_tuples, layout, validate
 from hyperfront.preferences.conventions import Convention, convert, through
 from hyperfront.preferences.grids import das_dennis, interpolation, nearest, rays, shifted_grid
 from hyperfront.preferences.sampling import Dirichlet, FixedRays, InTurn, Preferences, uniform
@@ -15,6 +15,7 @@ __all__ = [
     "FixedRays",
     "InTurn",
     "Preferences",
+    "as_tuples",
     "convert",
     "das_dennis",
     "interpolation",

@@ -53,6 +53,18 @@ def validate(rays: Tensor | Sequence, m: int, names: Sequence[str] | None = None
     return table
 
 
+def as_tuples(rays: Tensor | Sequence) -> tuple[tuple[float, ...], ...]:
+    """Fixed rays as tuples of numbers, from a tensor, lists or JSON, or an error about the first that is no ray."""
+    try:
+        table = torch.as_tensor(rays, dtype=torch.float64)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise RayError("rays are not numbers", got=repr(rays)[:80], expected="a table [R, m]") from error
+    if table.ndim != 2 or table.shape[1] < 2:
+        raise RayError("rays have the wrong shape", got=list(table.shape), expected="[R, m] with m >= 2")
+    validate(table, table.shape[1])
+    return tuple(map(tuple, rays.tolist() if isinstance(rays, Tensor) else rays))
+
+
 def layout(which: int | Tensor | Sequence, m: int, names: Sequence[str]) -> Tensor:
     """Return rays for evaluation, ``[R, m]`` float64 on the CPU: a number of rays is laid out by :func:`rays`."""
     return validate(rays(which, m) if isinstance(which, int) else which, m, names).double().cpu()

@@ -8,7 +8,12 @@ import math
 import torch
 from torch import Tensor
 
-from hyperfront.errors import RayError
+from hyperfront.errors import RayError, check_number
+
+LARGEST = 10**6
+"""The most rays and objectives of a layout."""
+MOST_ENTRIES = 5 * 10**7
+"""The most numbers in a grid."""
 
 
 def das_dennis(m: int, partitions: int, *, positive: bool = False) -> Tensor:
@@ -20,6 +25,7 @@ def das_dennis(m: int, partitions: int, *, positive: bool = False) -> Tensor:
     torch.Size([45, 3])
     """
     least = 1 if positive else 0
+    _check_sizes(m=m, partitions=partitions)
     if m < 2 or partitions < max(1, least * m):
         raise RayError(
             "no such grid",
@@ -40,6 +46,7 @@ def shifted_grid(m: int, partitions: int) -> Tensor:
     tensor([[0.7500, 0.2500],
             [0.2500, 0.7500]], dtype=torch.float64)
     """
+    _check_sizes(m=m, partitions=partitions)
     j = m // 2
     if m < 2 or partitions < j:
         raise RayError("no such grid", got=f"m = {m}, partitions = {partitions}", expected=f"m >= 2, partitions >= {j}")
@@ -57,8 +64,8 @@ def rays(n: int, m: int) -> Tensor:
             [0.5000, 0.5000],
             [0.0912, 0.9088]], dtype=torch.float64)
     """
-    if n < 1 or m < 2:
-        raise RayError("no rays to lay out", got=f"n = {n}, m = {m}", expected="n >= 1 and m >= 2")
+    check_number("the number of rays", n, 1, LARGEST, whole=True, error=RayError)
+    check_number("the number of objectives", m, 2, LARGEST, whole=True, error=RayError)
     if n == 1:
         return torch.full((1, m), 1 / m, dtype=torch.float64)
     if m == 2:
@@ -68,6 +75,11 @@ def rays(n: int, m: int) -> Tensor:
     partitions = next(h for h in itertools.count(m) if math.comb(h - 1, m - 1) >= n)
     grid = das_dennis(m, partitions, positive=True)
     return grid[torch.linspace(0, len(grid) - 1, n, dtype=torch.float64).round().long()]
+
+
+def _check_sizes(**sizes: object) -> None:
+    for name, size in sizes.items():
+        check_number(f"{name} of the grid", size, 0, LARGEST, whole=True, error=RayError)
 
 
 def nearest(rays: Tensor, table: Tensor) -> Tensor:
@@ -102,6 +114,14 @@ def interpolation(rays: Tensor, partitions: int) -> Tensor:
 
 def _compositions(total: int, parts: int) -> Tensor:
     """List all tuples of ``parts`` non-negative integers that sum to ``total``, in descending order, one in a row."""
+    logarithm = math.lgamma(total + parts) - math.lgamma(parts) - math.lgamma(total + 1)  # of their number
+    if logarithm + math.log(parts) > math.log(MOST_ENTRIES):
+        raise RayError(
+            "the grid has too many points",
+            got=f"about 10^{logarithm / math.log(10):.1f} points of {parts} objectives",
+            expected=f"at most {MOST_ENTRIES:,} entries",
+            fix="ask for fewer rays, or draw them with hyperfront.Dirichlet(1.0)",
+        )
     bars = torch.tensor(list(itertools.combinations(range(total + parts - 1), parts - 1)), dtype=torch.float64)
     edges = torch.cat(
         [torch.full((len(bars), 1), -1.0), bars, torch.full((len(bars), 1), float(total + parts - 1))], dim=1

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from hyperfront.errors import RayError
-from hyperfront.preferences.checking import validate
+from hyperfront.errors import RayError, check_number
+from hyperfront.preferences.checking import as_tuples, validate
 
 
 class Preferences(Protocol):
@@ -38,8 +37,10 @@ class Dirichlet:
         if isinstance(self.alpha, list):  # as it comes back from JSON
             object.__setattr__(self, "alpha", tuple(self.alpha))
         entries = self.alpha if isinstance(self.alpha, tuple) else (self.alpha,)
-        if not entries or not all(0 < a < math.inf for a in entries):
-            raise RayError("Dirichlet needs positive concentrations", got=self.alpha, expected="alpha > 0, e.g. 0.2")
+        if not entries:
+            raise RayError("Dirichlet needs concentrations", got=self.alpha, expected="alpha > 0, e.g. 0.2")
+        for entry in entries:
+            check_number("alpha of Dirichlet", entry, 0, without=0, error=RayError)
 
     def sample(self, count: int, m: int, generator: torch.Generator) -> Tensor:
         if isinstance(self.alpha, tuple) and len(self.alpha) != m:
@@ -71,7 +72,7 @@ class FixedRays:
     rays: tuple[tuple[float, ...], ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rays", tuple(map(tuple, self.rays)))
+        object.__setattr__(self, "rays", as_tuples(self.rays))
 
     @classmethod
     def of(cls, rays: Tensor) -> FixedRays:
@@ -96,6 +97,9 @@ class InTurn:
     """
 
     rays: tuple[tuple[float, ...], ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rays", as_tuples(self.rays))
 
     @classmethod
     def of(cls, rays: Tensor) -> InTurn:

@@ -190,11 +190,14 @@ def check_reference(reference: Sequence[float] | None, objectives: Sequence[str]
     """Return the reference point as a tuple of finite numbers, one for each objective, or None."""
     if reference is None:
         return None
-    point = tuple(float(value) for value in reference)
+    try:
+        point = tuple(float(value) for value in reference)
+    except (TypeError, ValueError):
+        point = (math.nan,)
     if len(point) != len(objectives) or not all(map(math.isfinite, point)):
         raise ProblemError(
             "the reference point does not fit the objectives",
-            got=point,
+            got=reference,
             expected=f"{len(objectives)} finite numbers, for {', '.join(objectives)}",
         )
     return point

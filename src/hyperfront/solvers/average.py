@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from hyperfront import preferences
-from hyperfront.errors import HyperfrontError, RayError
+from hyperfront.errors import RayError, check_number
 from hyperfront.solvers.chain import LossTransform
 
 SAME = 1e-5  # rays of the step are in single precision
@@ -37,9 +37,8 @@ class Average(LossTransform):
     fixed_slopes = True
 
     def __post_init__(self) -> None:
-        self.rays = tuple(map(tuple, self.rays))
-        if not 0 <= self.decay < 1:
-            raise HyperfrontError("the decay is not below 1", got=self.decay, expected="0 <= decay < 1, e.g. 0.9")
+        self.rays = preferences.as_tuples(self.rays)
+        check_number("decay of Average", self.decay, 0, 1, without=1)
         table = torch.tensor(self.rays, dtype=torch.float64)
         self.known = preferences.validate(table, table.shape[-1])
         self.load({})

@@ -9,6 +9,7 @@ sum to 1 per ray where the method allows. ``status`` tells how each ray was solv
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from enum import IntEnum
@@ -17,7 +18,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from hyperfront.errors import HyperfrontError
+from hyperfront.errors import HyperfrontError, check_choice
 from hyperfront.kernels import on_gpu
 from hyperfront.preferences import Convention
 
@@ -97,6 +98,21 @@ def per_objective(name: str, value: float | Sequence[float], losses: Tensor) -> 
     if table.ndim > 1 or (table.ndim == 1 and len(table) != m):
         raise HyperfrontError(f"{name} does not fit the objectives", got=value, expected=f"one number, or {m} of them")
     return table.expand(m)
+
+
+def check_per_objective(name: str, value: object) -> None:
+    """An error unless ``value`` is one finite number for all objectives, or a sequence of one for each."""
+    try:
+        table = torch.as_tensor(value, dtype=torch.float64)
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        table = torch.tensor(math.nan)
+    if isinstance(value, bool) or table.ndim > 1 or not table.numel() or not table.isfinite().all():
+        raise HyperfrontError(f"{name} is not understood", got=value, expected="a finite number, or one per objective")
+
+
+def check_space(solver: Solver) -> None:
+    """An error unless the space of the Gram matrix is one that a training step knows."""
+    check_choice(f"space of {type(solver).__name__}", solver.space, ("weights", "hypernetwork"))
 
 
 def meaningful(solver: Solver, losses: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from hyperfront.errors import HyperfrontError
+from hyperfront.errors import HyperfrontError, check_number
 from hyperfront.solvers.chain import WeightTransform
 
 
@@ -28,6 +28,8 @@ class Clip(WeightTransform):
     joint = False
 
     def __post_init__(self) -> None:
+        for bound in ("low", "high") if self.high is not None else ("low",):
+            check_number(f"{bound} of Clip", getattr(self, bound))
         if self.high is not None and not self.low < self.high:
             raise HyperfrontError(
                 "the bounds leave no weights", got=f"{self.low} to {self.high}", expected="low < high"

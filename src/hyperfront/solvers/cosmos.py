@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
-from hyperfront.solvers.base import per_objective
+from hyperfront.errors import check_number
+from hyperfront.solvers.base import check_per_objective, per_objective
 from hyperfront.solvers.lift import Scalarization
 
 
@@ -28,6 +29,10 @@ class COSMOS(Scalarization):
     ideal: float | tuple[float, ...] = 0.0
 
     convention = "direction"
+
+    def __post_init__(self) -> None:
+        check_number("weight of COSMOS", self.weight, 0)
+        check_per_objective("ideal of COSMOS", self.ideal)
 
     @property
     def least(self) -> float | tuple[float, ...] | None:

@@ -49,9 +49,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from hyperfront.errors import HyperfrontError
+from hyperfront.errors import check_number
 from hyperfront.kernels import on_gpu
-from hyperfront.solvers.base import Solver, Status, check_gram
+from hyperfront.solvers.base import Solver, Status, check_gram, check_space
 from hyperfront.solvers.linalg.linprog import maximize, maximize_or_relax
 from hyperfront.solvers.linalg.linprog_plain import maximize_one
 from hyperfront.solvers.linalg.minnorm import min_norm
@@ -96,8 +96,10 @@ class EPO(Solver):
     convention = "inverse"
 
     def __post_init__(self) -> None:
-        if self.descent is not None and not 0 <= self.descent <= 1:
-            raise HyperfrontError("descent is not between 0 and 1", got=self.descent, expected="0 to 1, e.g. 0.2")
+        check_space(self)
+        check_number("tolerance of EPO", self.tolerance, 0)
+        if self.descent is not None:
+            check_number("descent of EPO", self.descent, 0, 1)
 
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
         gram, losses = check_gram(self, losses, rays, gram), losses.detach()

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from hyperfront.errors import HyperfrontError
-from hyperfront.solvers.base import Solver, check_shapes, meaningful, named, per_objective, rescale
+from hyperfront.errors import HyperfrontError, check_number
+from hyperfront.solvers.base import Solver, check_per_objective, check_shapes, meaningful, named, per_objective, rescale
 from hyperfront.solvers.hypervolume import gradient, layers
 
 MARGIN = 0.1  # the reference is this share of the step's largest loss beyond it, so that the extremes count too
@@ -36,6 +36,18 @@ class HVMax(Solver):
     reference: float | tuple[float, ...] | None = None
 
     convention = "direction"
+
+    def __post_init__(self) -> None:
+        check_number("cosine of HVMax", self.cosine, 0)
+        if self.reference is None:
+            return
+        check_per_objective("reference of HVMax", self.reference)
+        if self.cosine and (torch.as_tensor(self.reference) <= 0).any():
+            raise HyperfrontError(
+                "no loss is below the reference of HVMax",
+                got=self.reference,
+                expected="> 0, since losses are not negative",
+            )
 
     @property
     def least(self) -> float | None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import get_args
 
 import torch
 from torch import Tensor
 
+from hyperfront.errors import HyperfrontError, check_choice, check_flag
 from hyperfront.preferences import Convention
 from hyperfront.solvers.base import Solver, check_shapes, meaningful, named, rescale
 
@@ -59,4 +61,8 @@ def lift(
     >>> tchebycheff(torch.tensor([[2.0, 1.0]]), torch.tensor([[0.5, 0.5]]))[0]
     tensor([[1., 0.]])
     """
+    if not callable(scalarization):
+        raise HyperfrontError("only a function can be lifted", got=repr(scalarization), expected="f(losses, rays)")
+    check_choice("convention", convention, get_args(Convention))
+    check_flag("positive", positive)
     return Lifted(scalarization, convention, positive)

@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from hyperfront.solvers.base import Solver, check_gram, named
+from hyperfront.solvers.base import Solver, check_gram, check_space, named
 from hyperfront.solvers.linalg.minnorm import min_norm
 
 
@@ -31,6 +31,9 @@ class MGDA(Solver):
 
     needs_gram = True
     joint = False
+
+    def __post_init__(self) -> None:
+        check_space(self)
 
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
         gram = check_gram(self, losses, rays, gram)

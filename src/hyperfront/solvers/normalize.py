@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hyperfront.errors import HyperfrontError
-from hyperfront.solvers.base import per_objective
+from hyperfront.errors import HyperfrontError, check_number
+from hyperfront.solvers.base import check_per_objective, per_objective
 from hyperfront.solvers.chain import LossTransform
 
 
@@ -38,6 +38,8 @@ class Normalize(LossTransform):
         return (losses - ideal) * slope, slope
 
     def __post_init__(self) -> None:
+        check_per_objective("ideal of Normalize", self.ideal)
+        check_per_objective("nadir of Normalize", self.nadir)
         ideal, nadir = (torch.as_tensor(value, dtype=torch.float64) for value in (self.ideal, self.nadir))
         if ideal.ndim == nadir.ndim == 1 and len(ideal) != len(nadir):
             raise HyperfrontError("ideal and nadir have different lengths", got=f"{len(ideal)} and {len(nadir)}")
@@ -63,8 +65,7 @@ class NormalizeByStart(LossTransform):
     steps: int = 1
 
     def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise HyperfrontError("steps is below 1", got=self.steps, expected="steps >= 1")
+        check_number("steps of NormalizeByStart", self.steps, 1, whole=True)
         self.load({})
 
     def __call__(self, losses: Tensor, rays: Tensor) -> tuple[Tensor, Tensor]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from hyperfront.errors import HyperfrontError
-from hyperfront.solvers.base import per_objective
+from hyperfront.errors import check_number
+from hyperfront.solvers.base import check_per_objective, per_objective
 from hyperfront.solvers.lift import Scalarization
 
 
@@ -36,8 +36,8 @@ class PBI(Scalarization):
     convention = "direction"
 
     def __post_init__(self) -> None:
-        if not 0 <= self.penalty < float("inf"):
-            raise HyperfrontError("the penalty is negative", got=self.penalty, expected=">= 0, e.g. 5")
+        check_number("penalty of PBI", self.penalty, 0)
+        check_per_objective("ideal of PBI", self.ideal)
 
     @property
     def least(self) -> float | tuple[float, ...]:

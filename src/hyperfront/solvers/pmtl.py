@@ -11,9 +11,9 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from hyperfront import preferences
-from hyperfront.errors import HyperfrontError
+from hyperfront.errors import HyperfrontError, check_number
 from hyperfront.kernels import on_gpu
-from hyperfront.solvers.base import Solver, Status, check_gram, meaningful, named, rescale
+from hyperfront.solvers.base import Solver, Status, check_gram, check_space, meaningful, named, rescale
 from hyperfront.solvers.linalg.minnorm import min_norm
 from hyperfront.solvers.linalg.planar import shortest_in_plane
 
@@ -56,8 +56,10 @@ class PMTL(Solver):
         return self.references is None  # then the cones depend on the rays of the step
 
     def __post_init__(self) -> None:
-        if self.references is not None:  # as it comes from a tensor's tolist() or from JSON
-            object.__setattr__(self, "references", tuple(map(tuple, self.references)))
+        check_space(self)
+        check_number("tolerance of PMTL", self.tolerance, 0, 1)
+        if self.references is not None:
+            object.__setattr__(self, "references", preferences.as_tuples(self.references))
 
     @property
     def least(self) -> float:

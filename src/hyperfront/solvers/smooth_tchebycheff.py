@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from hyperfront.errors import HyperfrontError
-from hyperfront.solvers.base import per_objective
+from hyperfront.errors import check_number
+from hyperfront.solvers.base import check_per_objective, per_objective
 from hyperfront.solvers.lift import Scalarization
 
 
@@ -32,8 +32,8 @@ class SmoothTchebycheff(Scalarization):
     convention = "inverse"
 
     def __post_init__(self) -> None:
-        if not 0 < self.temperature < float("inf"):
-            raise HyperfrontError("the temperature is not positive", got=self.temperature, expected="> 0, e.g. 0.01")
+        check_number("temperature of SmoothTchebycheff", self.temperature, 0, without=0)
+        check_per_objective("ideal of SmoothTchebycheff", self.ideal)
 
     @property
     def least(self) -> float | tuple[float, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from hyperfront.solvers.base import per_objective
+from hyperfront.solvers.base import check_per_objective, per_objective
 from hyperfront.solvers.lift import Scalarization
 
 
@@ -26,6 +26,9 @@ class Tchebycheff(Scalarization):
     ideal: float | tuple[float, ...] = 0.0
 
     convention = "inverse"
+
+    def __post_init__(self) -> None:
+        check_per_objective("ideal of Tchebycheff", self.ideal)
 
     @property
     def least(self) -> float | tuple[float, ...]:

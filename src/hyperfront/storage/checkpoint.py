@@ -50,8 +50,8 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     except (SafetensorError, OSError, ValueError, KeyError) as error:
         raise _damage("the checkpoint is damaged or not a safetensors file", f"{path}: {error}") from None
     if "hyperfront" not in metadata:
-        raise CheckpointError(
-            "the file is a safetensors file, but not a hyperfront checkpoint",
+        raise DamagedError(  # a flipped bit in the key looks the same as a file of another program
+            "the file is a safetensors file, but not a hyperfront checkpoint, or it is damaged",
             got=f"{path} with metadata {sorted(metadata)}",
             expected="a file written by ParetoModel.save or hyperfront.fit",
         )

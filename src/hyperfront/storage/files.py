@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import json
 import os
@@ -38,12 +39,17 @@ def write_bytes(path: Path, data: bytes, *, previous: Path | None = None) -> Non
         os.replace(temporary, path)
         sync_folder(path.parent)
     except OSError as error:
-        raise CheckpointError(
-            "cannot write", got=f"{path}: {error.strerror or error}", fix="choose a folder that you may write to"
-        ) from error
+        raise unwritable(path, error) from error
     finally:
         if temporary:
             Path(temporary).unlink(missing_ok=True)  # it still exists only if writing failed
+
+
+def unwritable(path: Path, error: OSError) -> CheckpointError:
+    """The error for a file that the system did not write."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    fix = "free some space; a run continues with resume=True" if full else "choose a folder that you may write to"
+    return CheckpointError("cannot write", got=f"{path}: {error.strerror or error}", fix=fix)
 
 
 def _keep(path: Path, previous: Path) -> None:
@@ -56,6 +62,14 @@ def _keep(path: Path, previous: Path) -> None:
         os.replace(path, previous)
     else:
         os.replace(second, previous)
+        second.unlink(missing_ok=True)  # it still exists if both names are of one file, after a death in between
+
+
+def as_path(path: object) -> Path:
+    """The path that a user passed, or an error for what cannot be one."""
+    if not isinstance(path, str | os.PathLike) or not (text := os.fspath(path)) or "\0" in str(text):
+        raise CheckpointError("this is no path", got=repr(path), expected="the name of a file or folder")
+    return Path(str(text))
 
 
 def sync_folder(folder: Path) -> None:

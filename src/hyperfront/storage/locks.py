@@ -8,7 +8,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -24,7 +24,7 @@ Part = TypeVar("Part")
 def alone_in(folder: Path) -> Iterator[None]:
     """Lock a folder against other processes that train, and remove it afterwards if it is empty.
 
-    Where folders cannot be locked (Windows, some network drives), nothing keeps other processes out.
+    Where folders cannot be locked (Windows, some network drives), nothing keeps other processes out; a warning says so.
     """
     release = _lock(folder)
     try:
@@ -40,6 +40,7 @@ def _lock(folder: Path) -> Callable[[], None]:
     try:
         import fcntl
     except ImportError:
+        _warn_unlocked("the system has no locks of folders")
         files.make_folder(folder)
         return lambda: None
 
@@ -58,9 +59,16 @@ def _lock(folder: Path) -> Callable[[], None]:
                 ) from None
             except FileNotFoundError:
                 pass
-            except OSError:  # the file system has no locks
+            except OSError as error:
+                _warn_unlocked(str(error.strerror or error))
                 return partial(os.close, handle)
             os.close(handle)
+
+
+@cache
+def _warn_unlocked(why: str) -> None:
+    """Warn once for each reason in a process."""
+    warnings.warn(f"folders cannot be locked, so let only one process work in each ({why})", stacklevel=6)
 
 
 def _unlock(handle: int) -> None:

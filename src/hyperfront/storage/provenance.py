@@ -92,12 +92,32 @@ def _version(package: str) -> str:
 
 
 def _git() -> str | None:
-    """The commit of the working directory, marked as dirty if files have changed; None outside a repository."""
-    try:
-        command = ["git", "describe", "--always", "--dirty", "--abbrev=40"]
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=5).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
+    """The commit of the working directory, with ``-dirty`` if files have changed; None outside a repository.
+
+    The repository may come from a stranger, and its configuration can name programs: no monitor, hook, transport or
+    submodule of it is used. Filters would run when files are compared, so where it has any, nothing is compared.
+    """
+    commit = _ask_git("rev-parse", "--verify", "HEAD")
+    if not commit:
         return None
+    filters = _ask_git("config", "--show-scope", "--get-regexp", r"^filter\..*\.(clean|smudge|process)$") or ""
+    if any(line.startswith(("local", "worktree")) for line in filters.splitlines()):
+        return f"{commit}, changes unknown"
+    changes = _ask_git("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all")
+    return f"{commit}, changes unknown" if changes is None else f"{commit}-dirty" if changes else commit
+
+
+def _ask_git(*words: str) -> str | None:
+    """What git answers, without any program that the repository's own configuration names; None where it fails."""
+    command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}"]
+    environment = os.environ | {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
+    try:
+        done = subprocess.run(
+            [*command, *words], env=environment, capture_output=True, text=True, check=True, timeout=5
+        )
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
 
 
 def units(problem: Any) -> dict[str, Any]:

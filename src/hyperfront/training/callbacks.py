@@ -58,7 +58,10 @@ class JsonLines(Callback):
             warnings.warn(f"{self.path} lacks epochs {', '.join(map(str, lost[:5]))}: they were damaged", stacklevel=4)
 
     def epoch_ended(self, record: dict[str, Any]) -> None:
-        with self.path.open("a") as file:
-            file.write(json.dumps(record) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with self.path.open("a") as file:
+                file.write(json.dumps(record) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise files.unwritable(self.path, error) from error

@@ -22,18 +22,19 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from hyperfront.errors import HyperfrontError
+from hyperfront.errors import HyperfrontError, check_choice, check_flag
 from hyperfront.front import Front, alignment, evaluate
 from hyperfront.model import ParetoModel
+from hyperfront.model.expected import expect_device
 from hyperfront.preferences import Dirichlet, Preferences, layout
 from hyperfront.problem import Problem
 from hyperfront.solvers import EPO, Solver
-from hyperfront.storage import locks
+from hyperfront.storage import files, locks
 from hyperfront.storage.provenance import environment
 from hyperfront.training.callbacks import Callback, JsonLines, tell
 from hyperfront.training.checkpoints import Checkpoints
 from hyperfront.training.deterministic import only_deterministic
-from hyperfront.training.engines import Engine, make_engine
+from hyperfront.training.engines import ENGINES, Engine, make_engine
 from hyperfront.training.epochs import Epochs
 from hyperfront.training.handed import check_handed
 from hyperfront.training.job import Job
@@ -162,7 +163,11 @@ def fit(
         precision=precision,
         patience=patience,
     )
-    folder = RunFolder(Path(out)) if out is not None else None
+    check_flag("resume", resume)
+    check_flag("align", used["align"])
+    check_choice("engine", engine, ENGINES)
+    device = expect_device(model.device if device is None else device)
+    folder = RunFolder(files.as_path(out)) if out is not None else None
     told = [Progress()] if callbacks is None else list(callbacks)
     job = Job(
         model=model,
@@ -177,7 +182,7 @@ def fit(
         callbacks=[JsonLines(folder.metrics), *told] if folder else told,
     )
     job.check()
-    model.to(device or model.device)
+    model.to(device)
     model.alignment = model.alignment[:0]  # an alignment applies to the weights that it was measured with only
     model.record = job.record()
     job.check_folder(resume)

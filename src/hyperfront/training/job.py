@@ -112,21 +112,28 @@ class Job:
             raise CheckpointError(
                 "the folder already holds a run", got=self.folder.path, fix="resume=True, or another folder for out="
             )
+        config = self.config()
         refuse_difference(
-            self._stored_config(self.folder),
-            self.config(),
+            self._stored_config(self.folder, config),
+            config,
             what="the run in this folder has another configuration",
             fix="resume with the same settings, or start a new run in another folder",
         )
 
-    def _stored_config(self, folder: RunFolder) -> dict[str, Any]:
-        """Read the configuration in the folder. A damaged one is written again, if a checkpoint confirms it."""
+    def _stored_config(self, folder: RunFolder, config: dict[str, Any]) -> dict[str, Any]:
+        """Read the configuration in the folder. A damaged one becomes ``config``, if a checkpoint confirms it."""
         try:
-            return folder.read_config()
+            stored = folder.read_config()
+            if identity_of(stored) == identity_of(config):
+                return stored
+            damage = None
         except CheckpointError as error:
-            config = self.config()
-            if folder.identity() != identity_of(config):
-                raise
-            warnings.warn(f"{error.what}: {folder.config} is written again", stacklevel=4)
+            stored, damage = {}, error
+        if folder.identity() == identity_of(config):
+            what = damage.what if damage else "the configuration differs from that of the checkpoint"
+            warnings.warn(f"{what}: {folder.config} is written again", stacklevel=4)
             files.write_json(folder.config, config)
             return folder.read_config()
+        if damage:
+            raise damage
+        return stored

@@ -18,9 +18,10 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from hyperfront.errors import CheckpointError, DamagedError, HyperfrontError, unknown_name
+from hyperfront.errors import CheckpointError, DamagedError, HyperfrontError, check_choice
 from hyperfront.front import Front
 from hyperfront.model import ParetoModel, restore
+from hyperfront.model.expected import expect_device
 from hyperfront.problem import Problem
 from hyperfront.problem.registry import build, is_builtin
 from hyperfront.storage import checkpoint, files
@@ -67,7 +68,10 @@ class RunFolder:
         return None
 
     def read_config(self) -> dict[str, Any]:
-        return files.read_json(self.config)
+        config = files.read_json(self.config)
+        if not isinstance(config, dict):
+            raise CheckpointError("the configuration of the run is damaged", got=self.config, expected="a JSON object")
+        return config
 
     def records(self) -> list[dict[str, Any]]:
         """Read the metrics, one record for each epoch."""
@@ -79,8 +83,8 @@ class RunFolder:
 
     def checkpoint(self, which: Literal["best", "last"] | None = None) -> Path:
         """Find the checkpoint; by default the best, or the last if the run has no best."""
-        if which not in (None, "best", "last"):
-            raise unknown_name("checkpoint", str(which), ("best", "last"))
+        if which is not None:
+            check_choice("checkpoint", which, ("best", "last"))
         chosen = self.best if which == "best" or (which is None and self.best.exists()) else self.last
         if not chosen.exists():
             fix = 'which="last": the run selected no best weights' if self.last.exists() else "check the path"
@@ -150,7 +154,9 @@ def load(
     Runs of built-in problems need no ``target``. Otherwise it is a module with the same tensors, or the name
     ``"package.module:factory"`` of a function that makes one; nothing is imported unless you name it here.
     """
-    path = Path(path)
+    path, device = files.as_path(path), expect_device(device)
+    if which is not None:
+        check_choice("checkpoint", which, ("best", "last"))
     file = RunFolder(path).checkpoint(which) if path.is_dir() else path
     tensors, document = _read(file)
     if "plain" in document:

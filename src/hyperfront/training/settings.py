@@ -12,7 +12,7 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler, ReduceLROnPlateau
 
-from hyperfront.errors import HyperfrontError, unknown_name
+from hyperfront.errors import HyperfrontError, check_choice, check_flag, check_number
 from hyperfront.training.adam import Adam
 from hyperfront.training.handed import check_made, check_makers
 from hyperfront.training.precision import Precision
@@ -37,18 +37,17 @@ class Settings:
     patience: int | None
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "rays_per_step", "batch_size", "validate_every", "patience"):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or value < 1):
-                raise HyperfrontError(f"{name} is not a positive number", got=repr(value), expected="an integer >= 1")
-        if not isinstance(self.seed, int) or min(self.seed, self.warmup) < 0 or not 0 <= self.lr < math.inf:
-            raise HyperfrontError(
-                "seed, warm-up and learning rate cannot be negative or infinite",
-                got=f"seed = {self.seed}, warmup = {self.warmup}, lr = {self.lr}",
-                expected=">= 0",
-            )
-        if self.precision not in (None, *get_args(Precision)):
-            raise unknown_name("precision", str(self.precision), get_args(Precision))
+        for name in ("epochs", "rays_per_step", "batch_size", "validate_every"):
+            check_number(name, getattr(self, name), 1, whole=True)
+        if self.patience is not None:
+            check_number("patience", self.patience, 1, whole=True)
+        check_number("seed", self.seed, 0, 2**64 - 1, whole=True)
+        check_number("warmup", self.warmup, 0, whole=True)
+        check_number("lr", self.lr, 0)
+        check_flag("share_batch", self.share_batch)
+        check_flag("deterministic", self.deterministic)
+        if self.precision is not None:
+            check_choice("precision", self.precision, get_args(Precision))
         check_makers(self.optimizer, self.schedule)
         if isinstance(self.schedule, str) and self.schedule not in ("cosine", "constant"):
             raise HyperfrontError(

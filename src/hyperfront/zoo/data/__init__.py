@@ -37,9 +37,13 @@ def placed(name: str, data_dir: str | Path | None = None) -> list[Path]:
     return [folder / form.name for form in datafile(name).forms if (folder / form.name).is_file()]
 
 
-def read(path: Path) -> bytes:
-    """Read the content of a data file, unpacked if it is compressed."""
-    return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+def read(path: Path, most: int | None = None) -> bytes:
+    """Read the content of a data file, unpacked if it is compressed, or raise an error if it exceeds ``most`` bytes."""
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        content = file.read(-1 if most is None else most + 1)
+    if most is not None and len(content) > most:
+        raise DataError("a data file is too long", got=path, expected=f"at most {most:,} bytes when unpacked")
+    return content
 
 
 def named_folder(data_dir: str | Path | None) -> Path | None:

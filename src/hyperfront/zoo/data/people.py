@@ -21,6 +21,7 @@ import numpy as np
 
 from hyperfront.errors import DataError
 from hyperfront.zoo.data import find, placed
+from hyperfront.zoo.data.registry import datafile
 from hyperfront.zoo.data.tables import NUMBER, FileSchema, read
 
 Columns = Mapping[str, np.ndarray]
@@ -78,8 +79,10 @@ class DataSet:
         try:
             return read(find(file, data_dir), self.schema)
         except DataError:
+            known = datafile(file)
+            most = 2 * (known.plain or known).size  # a file of somebody else may unpack to far more
             for path in placed(file, data_dir):  # errors of the table are more helpful than of the checksum
-                read(path, self.schema)
+                read(path, self.schema, most)
             raise
 
 

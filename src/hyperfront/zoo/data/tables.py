@@ -40,9 +40,12 @@ class FileSchema:
         return self.columns[column].index(category)
 
 
-def read(path: Path, schema: FileSchema) -> dict[str, np.ndarray]:
-    """Read the columns of a text file, compressed or not, by name: float64 for numbers, int64 codes for categories."""
-    rows = _rows(path, schema)
+def read(path: Path, schema: FileSchema, most: int | None = None) -> dict[str, np.ndarray]:
+    """Read the columns of a text file, compressed or not, by name: float64 for numbers, int64 codes for categories.
+
+    ``most`` bounds the bytes to read, unpacked.
+    """
+    rows = _rows(path, schema, most)
     expected = list(schema.columns)
     if schema.header:
         _, header = rows.pop(0) if rows else (0, [])
@@ -68,10 +71,10 @@ def read(path: Path, schema: FileSchema) -> dict[str, np.ndarray]:
     }
 
 
-def _rows(path: Path, schema: FileSchema) -> list[tuple[int, list[str]]]:
+def _rows(path: Path, schema: FileSchema, most: int | None) -> list[tuple[int, list[str]]]:
     """The rows of the file with their line numbers, without comments and empty lines."""
     try:
-        text = io.StringIO(unpacked(path).decode(), newline="")
+        text = io.StringIO(unpacked(path, most).decode(), newline="")
         reader = csv.reader(text, delimiter=schema.separator, skipinitialspace=True, strict=True)
         return [(reader.line_num, row) for row in reader if row and not row[0].startswith(schema.comment)]
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
