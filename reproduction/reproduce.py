@@ -15,12 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from hyperfront.front import plots
-from hyperfront.storage import checkpoint, files
+from hyperfront.storage import files
 from hyperfront.storage.markdown import as_markdown
 from reproduction.item_result import ItemResult
 from reproduction.items import ITEMS
 from reproduction.paper import deviations_of
 from reproduction.store import Store
+
+SCHEMA = 2
+"""The schema of ``data.json``; 1 differs in the names of some numbers."""
 
 
 def reproduce(name: str, store: Store) -> tuple[ItemResult, Path]:
@@ -29,7 +32,7 @@ def reproduce(name: str, store: Store) -> tuple[ItemResult, Path]:
     found = item.make(store)
     document = {
         "format": "hyperfront-item",
-        "schema": checkpoint.SCHEMA,
+        "schema": SCHEMA,
         "item": name,
         "what": item.what,
         "preset": store.preset,
