@@ -176,6 +176,11 @@ def test_mistakes_get_an_answer(words, message, tmp_path):
     assert message in hyperfront(*words, folder=tmp_path, code=2)
 
 
+def test_the_help_names_every_method(tmp_path):
+    text = "".join(hyperfront("compare", "--help", folder=tmp_path).split())
+    assert all(name in text.replace("│", "") for name in methods.METHODS)
+
+
 def test_times_are_measured_once_for_the_same_settings(tmp_path):
     problem, told = toys.zdt1(variables=3), []
     protocol = Protocol("best", Recipe(epochs=1), hf.rays(2, m=2))

@@ -17,7 +17,6 @@ METHODS: dict[str, Method] = {
         single_task.METHOD,
     )
 }
-EVOLUTIONARY = tuple(method.name for method in evolutionary.METHODS)
 
 
 def find_method(name: str) -> Method:

@@ -44,9 +44,10 @@ from hyperfront.storage import files
 from hyperfront.storage.markdown import as_markdown
 
 _OPTIONS = "Settings of one method. " + "; ".join(
-    f"{name} has {', '.join(item.name for item in dataclasses.fields(method.options))}"
-    for name, method in METHODS.items()
-    if method.options
+    f"{', '.join(name for name in METHODS if METHODS[name].options is kind)}: "
+    f"{', '.join(item.name for item in dataclasses.fields(kind))}"
+    for kind in dict.fromkeys(method.options for method in METHODS.values())
+    if kind
 )
 
 
