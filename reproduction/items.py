@@ -18,12 +18,13 @@ from typing import Any
 from hyperfront.front import plots
 from hyperfront.storage import files
 from hyperfront.storage.markdown import as_markdown
+from hyperfront.storage.schemas import Format
 from reproduction.item_result import ItemResult
 from reproduction.paper import declared, deviations_of
 from reproduction.store import Store
 
-STEPS = (dict, lambda document: {"expected": "", **document})
-"""The schema of ``data.json``: 3 has the statement that is ``expected``, where 2 had a list of claims."""
+FORMAT = Format("hyperfront-item", steps=(dict, lambda document: {"expected": "", **document}))
+"""The format of ``data.json``: schema 3 has the statement that is ``expected``, where 2 had a list of claims."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +68,7 @@ def reproduce(name: str, store: Store) -> tuple[ItemResult, Path]:
 def document_of(name: str, store: Store, found: ItemResult) -> dict[str, Any]:
     """The contents of ``data.json``."""
     rounded = any(environment.get("products") == "high" for environment in found.environments)
-    return {
-        "format": "hyperfront-item",
-        "schema": len(STEPS) + 1,
+    document = {
         "item": name,
         "what": ITEMS[name].what,
         "expected": ITEMS[name].expected,
@@ -78,6 +77,7 @@ def document_of(name: str, store: Store, found: ItemResult) -> dict[str, Any]:
         "differences": {each: str(deviation) for each, deviation in deviations_of(name).items()},
         **{key: value for key, value in asdict(replace(found, figure=None)).items() if key != "figure"},
     }
+    return FORMAT.stamp(document)
 
 
 def markdown(document: Mapping[str, Any]) -> str:

@@ -12,9 +12,9 @@ from matplotlib.colors import Normalize
 from matplotlib.lines import Line2D
 
 from hyperfront import indicators
-from hyperfront.front import plots
 from hyperfront.comparison.methods import METHODS
 from hyperfront.comparison.result import Result
+from hyperfront.front import plots
 from hyperfront.front.plots import INK
 from hyperfront.front.plots.static import COLORMAP
 from reproduction.drawing import MARK_OF, logarithmic, methods_legend, panels, ray_colors, scatter

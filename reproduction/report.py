@@ -16,9 +16,8 @@ from markupsafe import Markup, escape
 from hyperfront.comparison.result import load_folder
 from hyperfront.comparison.table import summarize, without_scores
 from hyperfront.storage import files
-from hyperfront.storage.schemas import upgrade
 from reproduction.item_result import Table
-from reproduction.items import ITEMS, STEPS
+from reproduction.items import FORMAT, ITEMS
 from reproduction.paper import DEVIATIONS
 
 TITLES = {"appendix-b2": "Appendix B.2", "deviations": "Effects"}
@@ -48,7 +47,7 @@ def report(folder: Path) -> str:
 def _section(folder: Path) -> dict[str, Any]:
     """An item with the contents of its files."""
     figure, data = folder / "figure.svg", folder / "data.json"
-    section = upgrade(files.read_json(data), STEPS, data)
+    section = FORMAT.upgrade(files.read_json(data), data)
     if figure.exists():
         section["figure"] = "data:image/svg+xml;base64," + base64.b64encode(figure.read_bytes()).decode()
     name = section["item"]
