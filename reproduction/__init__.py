@@ -3,8 +3,7 @@
 Navon, Shamsian, Fetaya & Chechik, "Learning the Pareto Front with Hypernetworks", ICLR 2021.
 """
 
-from reproduction.items import ITEMS, Item
-from reproduction.reproduce import reproduce
+from reproduction.items import ITEMS, Item, reproduce
 from reproduction.store import Store
 
 __all__ = ["ITEMS", "Item", "Store", "reproduce"]

@@ -16,9 +16,8 @@ from hyperfront.apps.cli.output import console, show_table
 from hyperfront.errors import HyperfrontError, unknown_name
 from hyperfront.problem.registry import build
 from hyperfront.storage import files
-from reproduction.items import ITEMS
+from reproduction.items import ITEMS, reproduce
 from reproduction.report import report as report_page
-from reproduction.reproduce import reproduce
 from reproduction.store import Store
 
 RESULTS = Path(__file__).parent / "results"
@@ -31,7 +30,6 @@ def make(
     items: Items = (),
     *,
     preset: Annotated[str, tyro.conf.arg(metavar="NAME")] = "smoke",
-    seeds: Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="")] = None,
     device: Device = "auto",
     tf32: Tf32 = False,
     data_dir: DataFolder = None,
@@ -43,19 +41,16 @@ def make(
     The command writes data.json, table.md, figure.png and figure.svg of each item to OUT/PRESET/ITEM. Items share their
     training runs, and finished runs are not repeated: after an interruption, the same command continues. Examples:
         python -m reproduction make table-1 figure-3 --preset full
-        python -m reproduction make all --preset full --seeds 1
+        python -m reproduction make all --preset full
 
     Args:
         items: figure-1 to figure-12, table-1 to table-6, appendix-b2, deviations; or all.
         preset: smoke (seconds, shows that the item runs; its numbers mean nothing) or full (as the paper; for a GPU).
-        seeds: Seeds 0 to N - 1 of every study, instead of as many as the preset has.
         out: Folder for results, which are small.
         runs: Folder for training runs, which are large and only needed to continue after an interruption.
     """
     if not items:
         raise HyperfrontError("no item was named", expected="one or several", fix="python -m reproduction list")
-    if seeds is not None and seeds < 1:
-        raise HyperfrontError("no seeds", got=seeds, expected="one at least")
     names = [*ITEMS] if "all" in items else items
     if unknown := [name for name in names if name not in ITEMS]:
         raise unknown_name("item of the paper", unknown[0], ITEMS)
@@ -64,33 +59,30 @@ def make(
         files.refuse_unwritable(folder / preset / "data.json", again=True)
     set_tf32(tf32)
     torch.set_num_threads(1)
-    options = {"seeds": seeds, "device": device, "data_dir": data_dir, "runs": runs}
-    store = Store(out, preset, progress=True, notify=lambda part: console.print(f"  {part}", style="dim"), **options)
-    failed = []
-    for name in names:
-        try:
-            _, folder = reproduce(name, store)
-            text = (folder / "table.md").read_text().partition("\n## ")[0]  # without what differs from the paper
-            console.print(text, soft_wrap=True, markup=False, highlight=False)
-        except KeyboardInterrupt as stop:
-            stop.args = (f"stopped in {name}; the same command continues",)
-            raise
-        except HyperfrontError as error:  # other items may not need the missing data
-            failed.append(name)
-            console.print(f"{name}: {error}\n", style="red", soft_wrap=True, markup=False)
-    if failed:
+    notify = lambda part: console.print(f"  {part}", style="dim")  # noqa: E731
+    store = Store(out, preset, device=device, data_dir=data_dir, runs=runs, notify=notify)
+    if failed := [name for name in names if not _made(name, store)]:
         raise HyperfrontError("some items failed", got=", ".join(failed), fix="see above, then use the same command")
 
 
-def list_items(*, out: Folder = RESULTS) -> None:
-    """List the items of the paper, and which of them were made.
+def _made(name: str, store: Store) -> bool:
+    """Make and show an item. Its error is shown, too: other items may not need the data that it misses."""
+    try:
+        _, folder = reproduce(name, store)
+        text = (folder / "table.md").read_text().partition("\n## ")[0]  # without what differs from the paper
+        console.print(text, soft_wrap=True, markup=False, highlight=False)
+        return True
+    except KeyboardInterrupt as stop:
+        stop.args = (f"stopped in {name}; the same command continues",)
+        raise
+    except HyperfrontError as error:
+        console.print(f"{name}: {error}\n", style="red", soft_wrap=True, markup=False)
+        return False
 
-    Args:
-        out: Folder with the results.
-    """
-    made = {name: "yes" if (out / "full" / name / "data.json").exists() else "no" for name in ITEMS}
-    rows = [(name, item.what, made[name]) for name, item in ITEMS.items()]
-    show_table(("item", "what it shows", "made"), rows, left=2)
+
+def list_items() -> None:
+    """List the items of the paper."""
+    show_table(("item", "what it shows"), [(name, item.what) for name, item in ITEMS.items()], left=2)
 
 
 def report(
@@ -101,7 +93,7 @@ def report(
     """Build one page from a folder of results: every table and figure of the paper, ours beside the paper's.
 
     The page is one file that needs no script and no network. It has the items that `python -m reproduction make`
-    made with the preset full, and the command of each other item.
+    made with the preset full.
 
     Args:
         folder: Folder to which `python -m reproduction make` and `hyperfront train --result` write.

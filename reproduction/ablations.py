@@ -4,80 +4,45 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from hyperfront import indicators
-from hyperfront.comparison.methods import EVOLUTIONARY
+from hyperfront.comparison.methods import METHODS
 from hyperfront.comparison.result import Result
 from hyperfront.comparison.table import spread
-from reproduction.drawing import NAME_OF
 from reproduction.item_result import ItemResult, Row, Table, fronts_of, quality
 from reproduction.measurements import kept_points, population, same_rays
 from reproduction.store import Store
-from reproduction.studies import MNIST, PHN, SEPARATE
 
-
-@dataclass(frozen=True)
-class Ablation:
-    """A departure on one problem: the study of each choice, with everything else the same."""
-
-    deviation: str
-    problem: str
-    choices: Mapping[str, str]
-    methods: tuple[str, ...] = ()
-    """Methods whose names precede the choices; PHN-EPO by default, without its name."""
-
-
-IMAGES = f"{MNIST[0]}-phn"
-ABLATIONS = (
-    Ablation("bounds", "zdt2", {"sin^2": "zdt2-5", "sigmoid": "zdt2-sigmoid-5"}, ("epo",)),
-    Ablation("bounds", "zdt2", {"sin^2": "zdt2-phn", "sigmoid": "zdt2-sigmoid-phn"}, ("phn-epo",)),
-    Ablation("relu", MNIST[0], {"without ReLU": IMAGES, "with ReLU": "with-relu"}),
-    Ablation("splits", MNIST[0], {"clean": IMAGES, "as the paper": "split-paper"}),
-    Ablation("penalties", "adult", {"probabilities": "adult-phn", "logits": "gap-logit"}),
-    Ablation("sarcos-leak", "sarcos", {"as the paper": "sarcos-paper-phn", "blocks": "sarcos-blocks-phn"}),
-    Ablation("gram", "adult", {"of weights": "adult-phn", "of the hypernetwork": "gram-adult"}),
-    Ablation("gram", MNIST[0], {"of weights": IMAGES, "of the hypernetwork": "gram-hypernetwork"}),
-    Ablation("cpmtl", "adult", {"steps halved": "adult-10", "steps of .1": "steps-whole"}, ("cpmtl",)),
-    Ablation("generations", "adult", {"1,000": "adult-10", "3,000": "adult-evolution"}, EVOLUTIONARY),
-    Ablation("sarcos-batch", "sarcos", {"256": "sarcos-paper-phn", "512": "sarcos-batch-512"}, PHN),
-    Ablation("sarcos-hidden", "sarcos", {"100, 1e-3": "sarcos-untuned", "25, 1e-3": "sarcos-hidden-25"}, PHN),
-    Ablation("sarcos-settings", "sarcos", {"paper": "sarcos-blocks-20", "best": "sarcos-best-20"}, SEPARATE),
-    Ablation("sarcos-settings", "sarcos", {"paper": "sarcos-blocks-phn", "best": "sarcos-best-phn"}, PHN),
-    Ablation("nyuv2", "nyuv2", {"144 x 192": "nyuv2-phn", "288 x 384": "nyuv2-288x384-phn"}),
-    Ablation("nyuv2-split", "nyuv2", {"random": "nyuv2-phn", "official": "split-official"}),
-    Ablation("tuning", MNIST[0], {"1e-4": f"{MNIST[0]}-5", "1e-3": f"{MNIST[0]}-rate"}, ("ls",)),
-    Ablation(
-        "tuning", MNIST[0], {"1e-4": f"{MNIST[0]}-5", "1e-3": f"{MNIST[0]}-rate-others"}, ("epo", "pmtl", "cpmtl")
-    ),
-    Ablation("tuning", MNIST[0], {"1e-4": IMAGES, "1e-3": f"{MNIST[0]}-rate-phn"}, PHN),
-    Ablation("tuning", "sarcos", {"1e-3": "sarcos-untuned", "by validation": "sarcos-paper-phn"}, PHN),
-)
+TITLE = "What deviations do to the numbers (of PHN-EPO, or of the method named)"
 COLUMNS = ("deviation", "problem", "choice", "rays", "seeds", "HV", "uniformity")
-NOTE = (
-    "The choices of penalties, splits, sarcos-leak, nyuv2 and nyuv2-split use other losses or data: there a larger "
-    "hypervolume does not mean a better model."
-)
 
 
-def effects(store: Store) -> ItemResult:
-    """Methods with the paper's choice and with ours, everything else the same (but for the presets of SARCOS)."""
-    rows = [row for ablation in ABLATIONS for row in _rows(store, ablation)]
-    images = store.results(IMAGES, ["phn-epo"])
-    rows += [*_bases(images), *_few_rays(store, images)]
-    table = Table("What deviations do to the numbers (of PHN-EPO, or of the method named)", COLUMNS, rows)
-    return ItemResult([table], notes=[NOTE])
+def ablations(store: Store, measured: Sequence[Mapping[str, Any]], images: str, few: str) -> ItemResult:
+    """Methods with the paper's choice and with ours, everything else the same (but for the presets of SARCOS).
+
+    ``measured`` names the study of each choice. The log base and the number of rays need no other study than
+    ``images``, a hypernetwork with as many rays as the paper's, and ``few``, which has the rays of baselines.
+    """
+    rows = [row for each in measured for row in _rows(store, **each)]
+    results = store.results(images, ["phn-epo"])
+    rows += [*_bases(results), *_few_rays(store, images, results, store.study(few).rays)]
+    return ItemResult([Table(TITLE, COLUMNS, rows)])
 
 
-def _rows(store: Store, ablation: Ablation) -> Iterator[Row]:
-    for method in ablation.methods or ("phn-epo",):
-        for name, study in ablation.choices.items():
-            choice = f"{NAME_OF[method]}, {name}" if ablation.methods else name
-            results, about = store.results(study, [method]), (ablation.deviation, ablation.problem)
-            count = str(len(results))
+def _rows(
+    store: Store, deviation: str, problem: str, choices: Mapping[str, str], methods: Sequence[str] = ()
+) -> Iterator[Row]:
+    """The results of each choice; PHN-EPO, which is the default method, is not named."""
+    for method in methods or ("phn-epo",):
+        known = METHODS[method]
+        for name, study in choices.items():
+            choice = f"{known.label}, {name}" if methods else name
+            results = store.results(study, [method])
+            about, count = (deviation, problem), str(len(results))
             yield *about, choice, str(len(results[0].rays) or "-"), count, *quality(fronts_of(results))
-            if method in EVOLUTIONARY:
-                volumes = [kept_points(r.reference, population(store, study, method, r.seed))[0] for r in results]
+            if known.population:
+                volumes = [kept_points(r.reference, population(store, study, r))[0] for r in results]
                 yield *about, f"{choice}, all that validation keeps", "-", count, spread(volumes), "-"
 
 
@@ -89,8 +54,7 @@ def _bases(results: Sequence[Result]) -> Iterator[Row]:
         yield "log-base", results[0].problem, name, *counts, "-", spread([uniform.mean().item() for uniform in each])
 
 
-def _few_rays(store: Store, results: Sequence[Result]) -> Iterator[Row]:
+def _few_rays(store: Store, study: str, results: Sequence[Result], few: int) -> Iterator[Row]:
     """The same hypernetworks at all their rays, and at those of the baselines."""
-    few = store.study(f"{MNIST[0]}-5").rays
-    for rays, fronts in ((len(results[0].rays), fronts_of(results)), (few, same_rays(store, IMAGES, results, few))):
-        yield "rays", MNIST[0], f"{rays} rays", str(rays), str(len(fronts)), *quality(fronts)
+    for rays, fronts in ((len(results[0].rays), fronts_of(results)), (few, same_rays(store, study, results, few))):
+        yield "rays", results[0].problem, f"{rays} rays", str(rays), str(len(fronts)), *quality(fronts)

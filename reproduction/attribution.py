@@ -22,12 +22,12 @@ from hyperfront.model import ParetoModel
 from hyperfront.problem import Problem
 from hyperfront.training.runs import RunFolder
 from reproduction.drawing import panels
-from reproduction.item_result import Claim, ItemResult, Table
+from reproduction.item_result import ItemResult, Table
 from reproduction.store import Store
 
 RAYS = ((0.99, 0.01), (0.5, 0.5), (0.01, 0.99))
-STEPS, IMAGES = 32, 100
-ACCURACY = 2048
+STEPS, IMAGES, ROWS = 32, 100, 2048
+"""Steps of an integral, images whose attributions are computed, and images whose classes are guessed."""
 COLUMNS = ("ray", "to the left class", "share", "to the right class", "share", "left accuracy", "right accuracy")
 DIGITS = (7, 3)
 """Labels of the image in the figure: as in the paper, 7 at the top left and 3 at the bottom right."""
@@ -58,20 +58,13 @@ def attribution(store: Store, study: str) -> ItemResult:
         cells = [value for pair in zip(mass, shares) for value in pair] + accuracies
         rows.append((f"({ray[0]:g}, {ray[1]:g})", *(f"{value:.2f}" for value in cells)))
     title = f"Attribution to the true classes of {found['images']} test images; its share in the top left half"
-    left, right = found["shares"][0][0], 1 - found["shares"][2][1]
-    first, last = (f"at the {ray} ray, what speaks for the" for ray in ("first", "last"))
-    claims = [
-        Claim(f"{first} left class is mostly at the top left", left > 0.5, f"{left:.0%}"),
-        Claim(f"{last} right class is mostly at the bottom right", right > 0.5, f"{right:.0%}"),
-    ]
-    notes = [f"Accuracies are those of {ACCURACY:,} test images, or of all where there are fewer."]
     numbers = {key: found[key] for key in ("shares", "accuracies", "mass", "labels")}
-    return ItemResult([Table(title, COLUMNS, rows)], _figure(found), claims, notes, numbers)
+    return ItemResult([Table(title, COLUMNS, rows)], _figure(found), numbers=numbers)
 
 
 def _measure(model: ParetoModel, problem: Problem, run: RunFolder) -> dict[str, Any]:
     model = model.cpu().eval()
-    batch = next(iter(problem.test.source.batches(ACCURACY, torch.device("cpu"))))
+    batch = next(iter(problem.test.source.batches(ROWS, torch.device("cpu"))))
     images, left, right = problem.inputs(batch), batch[1], batch[2]
     wanted = ((left == DIGITS[0]) & (right == DIGITS[1])).nonzero()[:, 0]
     example = int(wanted[0]) if len(wanted) else 0

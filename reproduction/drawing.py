@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,20 +15,17 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
+from hyperfront.comparison.method import Method
 from hyperfront.comparison.methods import METHODS
 from hyperfront.front.plots import BLUE, INK, MUTED, VERMILION
 from hyperfront.front.plots.static import COLORMAP, STYLE
 
-COLOUR_OF = {"phn-epo": BLUE, "phn-ls": "#56b4e9", "epo": VERMILION, "ls": "#e69f00", "pmtl": "#009e73"}
 MARK_OF = {
     "phn-epo": "o", "phn-ls": "x", "epo": "s", "ls": "^", "pmtl": "D", "cpmtl": ".", "mgda": "v", "nsga3": "P",
     "moead": "X",
 }  # fmt: skip
-NAME_OF = {name: method.label for name, method in METHODS.items()}
-
-
-def colour_of(method: str) -> str:
-    return COLOUR_OF.get(method, MUTED)
+COLOR_OF = {"phn-epo": BLUE, "phn-ls": "#56b4e9", "epo": VERMILION, "ls": "#e69f00", "pmtl": "#009e73"}
+"""Colors of methods in figures that color by method."""
 
 
 @contextmanager
@@ -42,34 +39,33 @@ def panels(rows: int, columns: int, *, width: float = 3.2, height: float = 3.0) 
         yield figure, axes
 
 
-def ray_colours(rays: Any) -> np.ndarray:
-    """Colours ``[R, 4]`` by the first entry of each ray."""
+def ray_colors(rays: Any) -> np.ndarray:
+    """Colors ``[R, 4]`` by the first entry of each ray."""
     return COLORMAP(np.asarray(rays, float)[:, 0])
 
 
 def methods_legend(
-    figure: Figure, methods: Sequence[str], *, coloured: bool = True, more: Sequence[Artist] = ()
+    figure: Figure, methods: Iterable[str], *, colored: bool = True, more: Sequence[Artist] = ()
 ) -> None:
-    """Explain the marks (and colours) of methods and ``more`` artists below the panels."""
+    """Explain the marks (and colors) of methods and ``more`` artists below the panels."""
     handles: list[Artist] = [
-        Line2D([], [], linestyle="", marker=MARK_OF[m], label=NAME_OF[m], color=colour_of(m) if coloured else INK)
-        for m in methods
+        Line2D([], [], linestyle="", marker=MARK_OF[m], label=METHODS[m].label, color=COLOR_OF[m] if colored else INK)
+        for m in dict.fromkeys(methods)
     ]
     count = len(handles) + len(more)
     columns = math.ceil(count / math.ceil(count / 6))  # rows of the same length, of at most six
     figure.legend(handles=[*handles, *more], loc="outside lower center", ncols=columns)
 
 
-def scatter(axes: Axes, method: str, rays: Any, losses: Any, *, hollow: bool = False) -> None:
-    """Draw points of a method in the plane, coloured by ray; points of CPMTL have no rays."""
-    points = np.asarray(losses, float)
-    colours = ray_colours(rays) if len(rays) == len(points) else MUTED
-    filled = MARK_OF[method] not in "x"
-    look: dict[str, Any] = {"c": colours, **({"edgecolors": INK, "linewidths": 0.6} if filled else {"linewidths": 1.4})}
+def scatter(axes: Axes, method: Method, rays: Any, losses: Any, *, hollow: bool = False) -> None:
+    """Draw points of a method in the plane, colored by ray, if they have rays."""
+    points, mark = np.asarray(losses, float), MARK_OF[method.name]
+    colors = ray_colors(rays) if len(rays) == len(points) else MUTED
+    filled = mark != "x"
+    look: dict[str, Any] = {"c": colors, **({"edgecolors": INK, "linewidths": 0.6} if filled else {"linewidths": 1.4})}
     if hollow:
-        look = {"facecolors": "none", "edgecolors": colours, "linewidths": 1.2}
-    size = 12 if method == "cpmtl" else 34
-    axes.scatter(*points.T, marker=MARK_OF[method], s=size, zorder=4, **look)
+        look = {"facecolors": "none", "edgecolors": colors, "linewidths": 1.2}
+    axes.scatter(*points.T, marker=mark, s=34 if method.has_rays else 12, zorder=4, **look)
 
 
 def logarithmic(axes: Axes, *, upwards: bool = False) -> None:

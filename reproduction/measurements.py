@@ -40,13 +40,8 @@ def at_rays(result: Result, rays: Tensor) -> dict[str, Any] | None:
     apart = torch.cdist(rays, result.inverse_rays())
     if apart.amin(1).max() > 1e-5:
         return None
-    losses = result.losses()[apart.argmin(1)]
-    return {
-        "hypervolume": indicators.hypervolume(losses, tuple(result.reference)),
-        "uniformity": indicators.uniformity(losses, rays).mean().item(),
-        "rays": rays.tolist(),
-        "losses": losses.tolist(),
-    }
+    losses, reference = result.losses()[apart.argmin(1)], tuple(result.reference)
+    return front_document(Front(result.objectives, rays, losses, reference=reference))
 
 
 def evolution(store: Store, study: str, result: Result) -> list[dict[str, Any]]:
@@ -63,20 +58,20 @@ def evolution(store: Store, study: str, result: Result) -> list[dict[str, Any]]:
     return store.measure(study, result, "evolution", measure)
 
 
-def population(store: Store, study: str, method: str, seed: int) -> dict[str, Any]:
-    """Losses of a whole population on ``val`` and ``test``; a result has only the individuals nearest to rays."""
+def population(store: Store, study: str, result: Result) -> dict[str, Any]:
+    """Losses of a whole population on ``val`` and ``test``; its result has only the individuals nearest to rays."""
+    method, name = result.method, f"{result.method}-{result.seed}"
 
     def measure() -> dict[str, Any]:
         protocol, problem = store.protocol(store.study(study)), store.problem(store.study(study))
-        folder = store.runs_of(study) / f"{method}-{seed}"
-        options = {"seed": seed, "device": protocol.device, "out": folder}
+        options = {"seed": result.seed, "device": protocol.device, "out": store.runs_of(study) / name}
         theta = evolve(method, problem, protocol.options_of(method), **options).theta
         rays = preferences.rays(len(theta), problem.m)
         model = separate_models(problem, rays, theta).to(protocol.device)
         fronts = {split: evaluate(model, problem.split(split), rays) for split in ("val", "test")}
         return {split: [rounded(row) for row in front.losses.tolist()] for split, front in fronts.items()}
 
-    return store.part(f"studies/{study}/measurements/{method}-{seed}-population", measure)
+    return store.part(f"studies/{study}/measurements/{name}-population", measure)
 
 
 def kept_points(reference: Sequence[float], losses: Mapping[str, Any]) -> tuple[float, int]:

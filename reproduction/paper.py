@@ -1,21 +1,18 @@
-"""The paper's numbers, from ``paper.toml``, and the departures from the paper with reasons, from ``deviations.toml``.
-
-:mod:`reproduction.ablations` measures what departures do to the numbers.
+"""Declarations: the paper's numbers, from ``paper.toml``, and the departures from the paper with reasons, from
+``deviations.toml``. :mod:`reproduction.ablations` measures what departures do to the numbers.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 
-class Number(NamedTuple):
-    """The paper's result of one method on one problem."""
-
-    hypervolume: float
-    uniformity: float | None = None
+def declared(name: str) -> dict[str, Any]:
+    """The contents of ``NAME.toml`` beside this module."""
+    return tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text())
 
 
 class Deviation(NamedTuple):
@@ -30,22 +27,14 @@ class Deviation(NamedTuple):
         return f"The paper: {self.paper}. Here: {self.here}." + (f" Why: {self.why}." if self.why else "")
 
 
-def _read(name: str) -> dict[str, Any]:
-    return tomllib.loads(Path(__file__).with_name(name).read_text())
+NUMBERS = declared("paper")
+DEVIATIONS = {name: Deviation(**texts) for name, texts in declared("deviations").items()}
 
 
-_PAPER = _read("paper.toml")
-NUMBERS, SAME_RAYS = (
-    {problem: {m: Number(*pair) for m, pair in pairs.items()} for n in tables for problem, pairs in _PAPER[n].items()}
-    for tables in (["table-1", "table-2", "table-3", "table-4"], ["table-6"])
-)
-"""By problem and method: hypernetworks at rays of their own, and at those of the baselines."""
-UNSEEN = {rays: Number(*pair) for rays, pair in _PAPER["appendix-b2"].items()}
-ROWS: Mapping[str, Mapping[str, int]] = _PAPER["table-5"]
-"""Rows by problem and split."""
-MINUTES: Mapping[str, Mapping[str, float]] = _PAPER["minutes"]
-"""Run times by problem and method."""
-DEVIATIONS = {name: Deviation(**texts) for name, texts in _read("deviations.toml").items()}
+def said(kind: str, problem: str, method: str) -> Sequence[str]:
+    """The paper's hypervolume and uniformity of a method on a problem, at ``own-rays`` or at the ``same-rays`` as the
+    baselines; dashes, if the paper has none."""
+    return NUMBERS[kind].get(problem, {}).get(method, ("-", "-"))
 
 
 def deviations_of(item: str) -> dict[str, Deviation]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.cm import ScalarMappable
@@ -12,77 +12,68 @@ from matplotlib.colors import Normalize
 from matplotlib.lines import Line2D
 
 from hyperfront import indicators
+from hyperfront.comparison.methods import METHODS
 from hyperfront.comparison.result import Result
 from hyperfront.front import plots
 from hyperfront.front.plots import INK
 from hyperfront.front.plots.static import COLORMAP
-from reproduction.drawing import MARK_OF, NAME_OF, logarithmic, methods_legend, panels, ray_colours, scatter
-from reproduction.item_result import ItemResult, Table, shown
-from reproduction.measurements import evolution, same_rays
+from reproduction.drawing import MARK_OF, logarithmic, methods_legend, panels, ray_colors, scatter
+from reproduction.item_result import ItemResult, Table, first_seed, front_numbers, shown
+from reproduction.measurements import evolution
 from reproduction.store import Store
-from reproduction.studies import PHN
-from reproduction.tables import Comparison
+from reproduction.tables import COMPARISONS, Comparison
 
-LINES: dict[str, Literal["-", "--"]] = {"phn-epo": "-", "phn-ls": "--"}
-NOTE = (
-    "Above, marks are coloured by the ray's entry of the left objective, from 0 (dark) to 1 (light); points of CPMTL "
-    "have no ray: those with the first learning rate are filled, with the other one grey. The axes are logarithmic."
-)
+LINES: dict[str, Any] = {"phn-epo": "-", "phn-ls": "--"}
 
 
-def losses_and_evolution(store: Store, comparisons: Sequence[Comparison]) -> ItemResult:
+def losses_and_evolution(store: Store, comparisons: Sequence[str]) -> ItemResult:
     """Above, the test losses of all methods (first seed), with lines for hypernetworks and hollow marks for another
     learning rate; below, the validation front of PHN-EPO over epochs."""
-    item, rows, methods, rates = ItemResult(notes=[NOTE]), [], [], set()
-    with panels(2, len(comparisons), height=3.1) as (figure, axes):
-        for (above, below), each in zip(axes.T, comparisons):
-            results = [result for result in each.results(store) if result.seed == 0]
-            others = [r for study in each.rates for r in store.results(study) if r.seed == 0 and r.method not in PHN]
-            above.set_title(each.title, fontsize=10)
-            for result in results:
-                _draw_front(store, above, each, result)
-            for result in others:
-                scatter(above, result.method, result.inverse_rays().numpy(), result.losses().numpy(), hollow=True)
+    item, rows, methods, rates = ItemResult(), [], [], set()
+    with panels(2, len(comparisons), height=3.1) as (item.figure, axes):
+        for (above, below), each in zip(axes.T, (COMPARISONS[name] for name in comparisons)):
+            results = first_seed(each.results(store))
+            rated = first_seed([result for study in each.rates for result in store.results(study)])
+            others = [result for result in rated if not result.kind.hypernetwork]
             records = evolution(store, each.phn, next(result for result in results if result.method == "phn-epo"))
-            _draw_epochs(figure, below, records)
+            _draw_fronts(store, above, each, results, others)
+            _draw_epochs(item.figure, below, records)
             rows += [
                 (each.title, str(record["epoch"]), shown(record["hypervolume"]), shown(record["uniformity"]))
                 for record in plots.evenly_spaced(records, 5)
             ]
-            fronts = {result.method: _front(result) for result in results}
-            fronts |= {f"{result.method}, {result.settings['lr']:g}": _front(result) for result in others}
+            fronts = {result.method: front_numbers(result) for result in results}
+            fronts |= {f"{result.method}, {result.settings['lr']:g}": front_numbers(result) for result in others}
             item.numbers[each.title] = {"fronts": fronts, "evolution": records}
-            logarithmic(above, upwards=True)  # the ends of some methods are far out
-            for axis, split in ((above, "test"), (below, "validation")):
-                axis.set(xlabel=f"{split} loss, left", ylabel=f"{split} loss, right")
             methods += [result.method for result in results]
             rates |= {f"{result.settings['lr']:g}" for result in others}
-        methods_legend(figure, [*dict.fromkeys(methods)], coloured=False, more=_explained(methods, sorted(rates)))
+        methods_legend(item.figure, methods, colored=False, more=_explained(methods, sorted(rates)))
     columns = ("problem", "epoch", "validation HV", "validation uniformity")
     item.tables.append(Table("PHN-EPO over epochs, first seed", columns, rows))
-    item.figure = figure
     return item
 
 
-def _front(result: Result) -> dict[str, Any]:
-    return {"rays": result.rays, "losses": result.fronts["test"]["losses"]}
-
-
-def _draw_front(store: Store, axes: Any, comparison: Comparison, result: Result) -> None:
+def _draw_fronts(
+    store: Store, axes: Any, comparison: Comparison, results: Iterable[Result], others: Iterable[Result]
+) -> None:
     """A line through all points of a hypernetwork, and marks at the rays of the baselines."""
-    rays = [] if result.family == "cpmtl" else result.inverse_rays().tolist()
-    fronts = [{"losses": result.fronts["test"]["losses"], "rays": rays}]
-    if result.method in PHN:
-        axes.plot(*result.losses().numpy().T, color=INK, linewidth=1, linestyle=LINES[result.method])
-        fronts = same_rays(store, comparison.phn, [result], comparison.few(store))
-    for front in fronts:
-        scatter(axes, result.method, np.array(front["rays"]), np.array(front["losses"]))
+    for result in results:
+        front: Mapping[str, Any] = {"rays": result.inverse_rays(), "losses": result.losses()}
+        if result.kind.hypernetwork:
+            axes.plot(*result.losses().numpy().T, color=INK, linewidth=1, linestyle=LINES[result.method])
+            (front,) = comparison.same(store, comparison.phn, [result])
+        scatter(axes, result.kind, front["rays"], front["losses"])
+    for result in others:
+        scatter(axes, result.kind, result.inverse_rays(), result.losses(), hollow=True)
+    axes.set_title(comparison.title, fontsize=10)
+    axes.set(xlabel="test loss, left", ylabel="test loss, right")
+    logarithmic(axes, upwards=True)  # the ends of some methods are far out
 
 
 def _explained(methods: Sequence[str], rates: Sequence[str]) -> list[Line2D]:
     look: dict[str, Any] = {"color": INK, "markersize": 6, "fillstyle": "none", "marker": MARK_OF["ls"]}
     lines = [
-        Line2D([], [], color=INK, linewidth=1, linestyle=style, label=f"{NAME_OF[method]}, all rays")
+        Line2D([], [], color=INK, linewidth=1, linestyle=style, label=f"{METHODS[method].label}, all rays")
         for method, style in LINES.items()
         if method in methods
     ]
@@ -92,32 +83,31 @@ def _explained(methods: Sequence[str], rates: Sequence[str]) -> list[Line2D]:
 def _draw_epochs(figure: Any, axes: Any, records: Sequence[dict[str, Any]]) -> None:
     some = plots.evenly_spaced(records, 8)
     first, last = some[0]["epoch"], some[-1]["epoch"]
-    colour = ScalarMappable(Normalize(first, max(last, first + 1)), COLORMAP)
+    color = ScalarMappable(Normalize(first, max(last, first + 1)), COLORMAP)
     for record in some:
-        look = {"color": colour.to_rgba(record["epoch"]), "linewidth": 1, "marker": "o", "markersize": 2}
+        look = {"color": color.to_rgba(record["epoch"]), "linewidth": 1, "marker": "o", "markersize": 2}
         axes.plot(*np.array(record["losses"]).T, **look)
-    figure.colorbar(colour, ax=axes, label="epoch", fraction=0.05, pad=0.02)
+    axes.set(xlabel="validation loss, left", ylabel="validation loss, right")
+    figure.colorbar(color, ax=axes, label="epoch", fraction=0.05, pad=0.02)
 
 
 def trade_offs(store: Store, studies: Sequence[str]) -> ItemResult:
     """Each line is a point of PHN-EPO's front (first seed): cross entropy and the two penalties, each from its least to
-    its largest, coloured by ray."""
+    its largest, colored by ray."""
     item, rows = ItemResult(), []
-    with panels(1, len(studies), width=3.3) as (figure, axes):
+    with panels(1, len(studies), width=3.3) as (item.figure, axes):
         for each, study in zip(axes[0], studies):
-            each.set_title(store.study(study).problem, fontsize=10)
             result = store.results(study, ["phn-epo"])[0]
             losses = np.array(result.fronts["test"]["losses"])
             ranges = [f"{low:.3f} to {high:.3f}" for low, high in zip(losses.min(0), losses.max(0))]
             share = shown(indicators.nondominated_share(result.losses()), 2)
             rows.append((result.problem, str(len(losses)), *ranges, share))
-            item.numbers[study] = _front(result)
+            item.numbers[study] = front_numbers(result)
             _draw_trade_offs(each, result, losses, ranges)
         look = {"label": "ray entry of the cross entropy", "fraction": 0.02, "pad": 0.01}
-        figure.colorbar(ScalarMappable(Normalize(0, 1), COLORMAP), ax=list(axes[0]), **look)
+        item.figure.colorbar(ScalarMappable(Normalize(0, 1), COLORMAP), ax=list(axes[0]), **look)
     columns = ("problem", "rays", "cross entropy", "FP penalty", "FN penalty", "non-dominated")
     item.tables.append(Table("Ranges of the test losses over the rays of PHN-EPO, first seed", columns, rows))
-    item.figure = figure
     return item
 
 
@@ -125,7 +115,8 @@ def _draw_trade_offs(axes: Any, result: Result, losses: np.ndarray, ranges: Sequ
     low, high, count = losses.min(0), losses.max(0), losses.shape[1]
     scaled = (losses - low) / np.maximum(high - low, 1e-12)
     lines = [np.column_stack([np.arange(count), row]) for row in scaled]
-    axes.add_collection(LineCollection(lines, colors=list(ray_colours(result.rays)), linewidths=0.8, alpha=0.7))
+    axes.add_collection(LineCollection(lines, colors=list(ray_colors(result.rays)), linewidths=0.8, alpha=0.7))
+    axes.set_title(result.problem, fontsize=10)
     names = [name.replace("_", "\n") for name in result.objectives]
     axes.set_xticks(range(count), [f"{name}\n{text}" for name, text in zip(names, ranges)], fontsize=7)
     axes.set_yticks([0, 1], ["least", "most"])

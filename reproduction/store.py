@@ -18,10 +18,11 @@ from typing import Any
 
 import torch
 
+from hyperfront.apps.cli.arguments import choose_device
 from hyperfront.comparison.compare import compare
 from hyperfront.comparison.formats import filled
 from hyperfront.comparison.method import ComparisonJob
-from hyperfront.comparison.methods import EVOLUTIONARY, find_method
+from hyperfront.comparison.methods import find_method
 from hyperfront.comparison.protocol import Protocol
 from hyperfront.comparison.result import Result
 from hyperfront.comparison.timing import seconds_apart, seconds_together
@@ -50,18 +51,14 @@ class Store:
     preset: str = "smoke"
     train: bool = True
     """Whether missing parts are trained; otherwise they are an error."""
-    seeds: int | None = None
-    """Replaces the number of seeds of every study."""
     device: str = "auto"
     data_dir: Path | None = None
     runs: Path = Path("runs/reproduce")
-    progress: bool = False
-    notify: Callable[[str], None] = lambda part: None
-    """A function that is called before each part that is trained or measured, with its name."""
+    notify: Callable[[str], None] | None = None
+    """A function that is called before each part that is trained or measured, with its name; training then shows its
+    progress."""
     environments: list[dict[str, Any]] = field(default_factory=list)
     """Environments of the results that were asked for."""
-    timed: list[dict[str, Any]] = field(default_factory=list)
-    """Environments of the times that were asked for."""
     _problems: dict[str, Problem] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -69,23 +66,20 @@ class Store:
             raise unknown_name("preset", self.preset, PRESETS)
 
     def study(self, name: str) -> Study:
-        study = STUDIES[name] if self.preset == "full" else STUDIES[name].shrunk()
-        return study if self.seeds is None else replace(study, seeds=self.seeds)
+        return STUDIES[name] if self.preset == "full" else STUDIES[name].smoke()
 
     def results(self, name: str, methods: Sequence[str] | None = None) -> list[Result]:
         """The results of all seeds of a study, or of some of its methods; missing ones are trained."""
         study, folder = self.study(name), self.folder(name)
-        methods, seeds = methods or study.methods, range(study.seeds)
 
         def tell(method: str, seed: int, known: Result | None) -> None:
-            part = f"{name}: {method}, seed {seed}"
             if known is None:
-                self._refuse_training(part)
-                self.notify(part)
+                self._begin(f"{name}: {method}, seed {seed}")
                 for file in (folder / "measurements").glob(f"{method}-{seed}-*.json"):
                     file.unlink()  # measurements of an earlier model do not apply to the next
 
-        work = {"folder": folder, "runs": self.runs_of(name), "progress": self.progress, "notify": tell}
+        work = {"folder": folder, "runs": self.runs_of(name), "progress": self.notify is not None, "notify": tell}
+        methods, seeds = methods or study.methods, range(study.seeds)
         found = compare(self.problem(study), methods, self.protocol(study), seeds=seeds, **work)
         self.environments.extend(dict(result.environment) for result in found)
         return found
@@ -117,7 +111,6 @@ class Store:
 
         settings = protocol.settings(method) | {"rays": study.rays}
         found = self.part(f"studies/{name}/times/{method}", make, made_with=settings)
-        self.timed.append(found["environment"])
         return {key: found[key] for key in ("training", "one_by_one")}
 
     def part(self, name: str, make: Callable[[], Any], *, made_with: Mapping[str, Any] | None = None) -> Any:
@@ -128,8 +121,7 @@ class Store:
             known = respell(files.read_json(file))
             if made_with is None or filled(known.get("made_with", {})) == filled(made_with):
                 return known
-        self._refuse_training(name)
-        self.notify(name)
+        self._begin(name)
 
         def make_it(file: Path) -> None:
             files.write_json(file, make() if made_with is None else {**make(), "made_with": made_with})
@@ -137,9 +129,12 @@ class Store:
         locks.share_out([file], make_it)
         return files.read_json(file)
 
-    def _refuse_training(self, part: str) -> None:
+    def _begin(self, part: str) -> None:
+        """Name a part that is missing; an error, if nothing is to be trained."""
         if not self.train:
             raise CheckpointError("this part is missing", got=part, fix="python -m reproduction make ITEM")
+        if self.notify:
+            self.notify(part)
 
     def problem(self, study: Study) -> Problem:
         """The problem of a study; all studies share its data."""
@@ -158,37 +153,32 @@ class Store:
             rays=rays(study.rays, problem.m),
             tuned={method: self.tuned(study, method) for method in study.methods},
             solver=study.solver,
-            options={"cpmtl": study.expansion, **dict.fromkeys(EVOLUTIONARY, study.budget)},
-            device=self.device_for(problem),
+            options={name: find_method(name).options(**given) for name, given in study.options.items()},  # pyrefly: ignore
+            device=str(choose_device(self.device, problem)),
         )
 
     def tuned(self, study: Study, method: str) -> dict[str, Any]:
         """The chosen settings of a method on a problem, which all its studies share."""
-        if not study.search or method in EVOLUTIONARY:  # evolutionary algorithms have no learning rate
-            return {}
         method = find_method(method).trained_as
+        if not study.search or not find_method(method).tunable:
+            return {}
         # the first study of the list with that problem and method decides
         same = (other for other in STUDIES.values() if other.search and other.problem == study.problem)
         first = next(other for other in same if method in other.methods)
         protocol = self.protocol(replace(first, search={}))
-        made_with = protocol.settings(method) | {"rays": first.rays, "search": describe(first.search)}
-        name = f"tuned/{study.problem}-{method}"
-        return self.part(name, lambda: self._tune(first, method, protocol), made_with=made_with)["settings"]
 
-    def _tune(self, study: Study, method: str, protocol: Protocol) -> dict[str, Any]:
-        trials = self.runs_of(f"tuned-{study.problem}-{method}") / "trials.db"
-        files.make_folder(trials.parent)
-        options = {"space": study.search, "storage": f"sqlite:///{trials}", "callbacks": self.callbacks}
-        return asdict(tune(self.problem(study), method, protocol, **options))
+        def make() -> dict[str, Any]:
+            trials = self.runs_of(f"tuned-{study.problem}-{method}") / "trials.db"
+            files.make_folder(trials.parent)
+            options = {"space": first.search, "storage": f"sqlite:///{trials}", "callbacks": self.callbacks}
+            return asdict(tune(self.problem(first), method, protocol, **options))
+
+        made_with = protocol.settings(method) | {"rays": first.rays, "search": describe(first.search)}
+        return self.part(f"tuned/{study.problem}-{method}", make, made_with=made_with)["settings"]
 
     @property
     def callbacks(self) -> list[Progress]:
-        return [Progress()] if self.progress else []
-
-    def device_for(self, problem: Problem) -> str:
-        if self.device != "auto":
-            return self.device
-        return "cuda" if problem.has_data and torch.cuda.is_available() else "cpu"
+        return [Progress()] if self.notify else []
 
     def folder(self, name: str) -> Path:
         return self.out / self.preset / "studies" / name

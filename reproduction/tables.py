@@ -7,29 +7,20 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
-from hyperfront.comparison.methods import EVOLUTIONARY
+from hyperfront.comparison.method import Method
 from hyperfront.comparison.result import Result, different
 from hyperfront.comparison.table import spread
-from reproduction.drawing import NAME_OF
-from reproduction.item_result import Claim, ItemResult, Row, Table, above, by_method, fronts_of, quality, shown
+from reproduction.item_result import ItemResult, Row, Table, above, by_method, fronts_of, quality, shown
 from reproduction.measurements import kept_points, population, same_rays
-from reproduction.paper import MINUTES, NUMBERS, SAME_RAYS, Number
+from reproduction.paper import NUMBERS, declared, said
 from reproduction.store import Store
-from reproduction.studies import MNIST, PHN, SEPARATE
 
 COLUMNS = (
     "method", "seeds", "rays", "points", "HV", "paper", "uniformity", "paper", "seconds", "one by one", "paper, min",
     "parameters",
 )  # fmt: skip
-TIMES = (
-    "Seconds are those of training steps alone on the device, measured separately from a few epochs; those of "
-    "evolutionary algorithms are the time spent beside other runs."
-)
-
-ABOVE = "a hypernetwork is above every baseline in hypervolume on the same rays"
-EACH = "on SARCOS, a hypernetwork is above one model per ray, by LS or by EPO, on the same rays"
-EXPANDED = "a hypernetwork at all its rays is above CPMTL"
-FASTER = "a hypernetwork takes less time than one model per ray, one by one"
+BEST = "Hypernetworks against the baseline with the largest hypervolume at the same rays"
+KEPT = "Points of methods with more points than rays: those that no other dominates on validation data"
 
 
 @dataclass(frozen=True)
@@ -39,199 +30,165 @@ class Comparison:
     title: str
     problem: str
     phn: str
-    baselines: str | None
-    rates: tuple[str, ...] = ()
+    baselines: str | None = None
+    rates: Sequence[str] = ()
     """Studies with another learning rate."""
     as_paper: bool = True
     """Whether the paper has these data and settings."""
-    each_apart: bool = False
-    """Whether hypernetworks are also judged against LS and EPO, each on its own."""
 
     def results(self, store: Store) -> list[Result]:
         """Results of the baselines, then of the hypernetworks."""
         return [result for name in (self.baselines, self.phn) if name for result in store.results(name)]
 
-    def study_of(self, method: str) -> str:
+    def study_of(self, method: Method) -> str:
         """The study that trains a method."""
-        return self.phn if self.baselines is None or method in PHN else self.baselines
+        return self.phn if method.hypernetwork or self.baselines is None else self.baselines
 
-    def few(self, store: Store) -> int:
-        """The number of rays of the baselines, or five."""
-        return store.study(self.baselines).rays if self.baselines else 5
+    def same(self, store: Store, study: str, results: Sequence[Result]) -> list[dict[str, Any]]:
+        """The fronts of hypernetworks of a study at the rays of the baselines, or at five; other methods have none."""
+        few = store.study(self.baselines).rays if self.baselines else 5
+        return same_rays(store, study, results, few) if results[0].kind.hypernetwork else []
+
+
+COMPARISONS = {name: Comparison(**fields) for name, fields in declared("items")["comparisons"].items()}
 
 
 @dataclass(frozen=True)
 class Measured:
     """A method on one problem: results of all seeds, the same models at the rays of the baselines, and its times."""
 
-    method: str
-    results: list[Result]
-    same: list[dict[str, Any]] = field(default_factory=list)
-    times: Mapping[str, float] = field(default_factory=dict)
+    results: Sequence[Result]
+    same: Sequence[Mapping[str, Any]] = ()
+    """Fronts of hypernetworks at the rays of the baselines."""
+    times: Mapping[str, float | None] = field(default_factory=dict)
     rate: str = ""
     """The choice of the learning rate in words, if there are several."""
 
     @property
-    def fronts(self) -> Sequence[Mapping[str, Any]]:
-        """Test fronts by seed."""
-        return fronts_of(self.results)
+    def kind(self) -> Method:
+        return self.results[0].kind
 
     @property
     def volumes(self) -> list[float]:
-        """Test hypervolumes by seed; those of a hypernetwork are at the rays of the baselines."""
-        return [front["hypervolume"] for front in (self.same if self.method in PHN else self.fronts)]
+        """Test hypervolumes by seed, at the rays of the baselines."""
+        return [front["hypervolume"] for front in self.same or fronts_of(self.results)]
 
     @property
     def name(self) -> str:
         """The method, with the choice of its learning rate."""
-        return NAME_OF[self.method] + (f", {self.rate} ({self.results[0].settings['lr']:g})" if self.rate else "")
+        return self.kind.label + (f", {self.rate} ({self.results[0].settings['lr']:g})" if self.rate else "")
 
     def rows(self, comparison: Comparison) -> Iterator[Row]:
         """The method beside the paper's numbers: at its own rays, and at the rays of the baselines."""
-        problem, like_paper = comparison.problem, comparison.as_paper and not self.rate
-        said = NUMBERS.get(problem, {}).get(self.method) if like_paper else None
-        few = SAME_RAYS.get(problem, {}).get(self.method) if said else None
-        minutes = MINUTES.get(problem, {}).get(self.method) if said else None
-        seconds = (shown(self.times.get(key), 1) if not self.rate else "-" for key in ("training", "one_by_one"))
-        rest = *seconds, shown(minutes, 1), f"{self.results[0].parameters:,}"
-        own, digits = str(len(self.results[0].rays) or "-"), 2 if problem in MNIST else 3
-        yield _row(self.name, self.fronts, own, said, rest, digits)
+        about = comparison.problem if comparison.as_paper and not self.rate else "", self.kind.name
+        seconds = (shown(self.times.get(key), 1) for key in ("training", "one_by_one"))
+        minutes, parameters = NUMBERS["minutes"].get(about[0], {}).get(about[1], "-"), f"{self.results[0].parameters:,}"
+        rays, fronts = str(len(self.results[0].rays) or "-"), fronts_of(self.results)
+        yield *_quality(self.name, rays, fronts, said("own-rays", *about)), *seconds, minutes, parameters
         if self.same and not self.rate:
-            rays, none = str(len(self.same[0]["rays"])), ("", "", "", "")
-            yield _row(f"{self.name}, same rays", self.same, rays, few, none)
+            rays, name = str(len(self.same[0]["rays"])), f"{self.name}, same rays"
+            yield *_quality(name, rays, self.same, said("same-rays", *about)), "", "", "", ""
 
     def document(self) -> dict[str, Any]:
         """Its numbers, for ``data.json``."""
+        fronts = fronts_of(self.results)
         return {
             "seeds": [result.seed for result in self.results],
-            "hypervolume": [front["hypervolume"] for front in self.fronts],
-            "uniformity": [front["uniformity"] for front in self.fronts],
+            "hypervolume": [front["hypervolume"] for front in fronts],
+            "uniformity": [front["uniformity"] for front in fronts],
             "seconds": dict(self.times),
             "same_rays": [{key: front[key] for key in ("hypervolume", "uniformity")} for front in self.same],
         }
 
 
-def _row(
-    name: str, fronts: Sequence[Mapping[str, Any]], rays: str, said: Number | None, rest: Row, digits: int = 3
-) -> Row:
-    """Hypervolume and uniformity beside the paper's, and the ``rest``: times and parameters."""
-    volume, uniform = quality(fronts)
-    theirs = (shown(said.hypervolume, digits), shown(said.uniformity)) if said else ("-", "-")
-    points = str(min(map(different, fronts)))
-    return name, str(len(fronts)), rays, points, volume, theirs[0], uniform, theirs[1], *rest
+def _quality(name: str, rays: str, fronts: Sequence[Mapping[str, Any]], paper: Sequence[str]) -> Row:
+    """The first columns of a row, up to hypervolume and uniformity beside the paper's."""
+    points, (volume, uniform) = str(min(map(different, fronts))), quality(fronts)
+    return name, str(len(fronts)), rays, points, volume, paper[0], uniform, paper[1]
 
 
-def measured(store: Store, comparison: Comparison) -> dict[str, Measured]:
-    """Every method of a comparison that has results, by name."""
-    found = {}
-    for method, group in by_method(comparison.results(store)).items():
-        same = same_rays(store, comparison.phn, group, comparison.few(store)) if method in PHN else []
-        if method in EVOLUTIONARY:
-            times = {"training": fmean(result.seconds["training"] for result in group)}
-        else:
-            times = store.seconds(comparison.study_of(method), method)
-        found[method] = Measured(method, group, same, times)
-    return found
-
-
-def better_rates(store: Store, comparison: Comparison, methods: Mapping[str, Measured]) -> dict[str, Measured]:
-    """Methods with the best of their learning rates, by the validation hypervolume of the seeds that all rates have;
-    if all rates have the same, with another rate. A hypernetwork is left out if its own rate is the best."""
-    rated, found = {name: by_method(store.results(name)) for name in comparison.rates}, {}
+def measured(store: Store, comparison: Comparison) -> Iterator[Measured]:
+    """Every method of a comparison with its first learning rate, then with the best of its rates. A hypernetwork has no
+    second row if its first rate is the best."""
+    methods = by_method(comparison.results(store))
+    rated = {study: by_method(store.results(study)) for study in comparison.rates}
     for method, first in methods.items():
-        others = {name: groups[method] for name, groups in rated.items() if method in groups}
-        if not others:
-            continue
-        groups = {comparison.study_of(method): first.results, **others}
-        seeds = set.intersection(*({result.seed for result in group} for group in groups.values()))
-        volumes = {
-            name: fmean(result.fronts["val"]["hypervolume"] for result in group if result.seed in seeds)
-            for name, group in groups.items()
-        }
-        count = len({group[0].settings["lr"] for group in groups.values()})
-        rate = "better of two rates" if count == 2 else f"best of {count} rates"
-        rate = "another rate" if len({*volumes.values()}) == 1 else rate
-        best = max(reversed(volumes), key=lambda name: volumes[name])  # of equals the last, which has another rate
-        if method not in PHN:
-            found[method] = Measured(method, groups[best], rate=rate)
-        elif volumes[best] > volumes[comparison.phn]:
-            same = same_rays(store, best, groups[best], comparison.few(store))
-            found[method] = Measured(method, groups[best], same, first.times, rate)
-    return found
+        kind, own = first[0].kind, comparison.study_of(first[0].kind)
+        if kind.population:  # it has no epochs, which could be timed
+            times = {"training": fmean(result.seconds["training"] for result in first)}
+        else:
+            times = store.seconds(own, method)
+        yield Measured(first, comparison.same(store, own, first), times)
+        groups = {own: first} | {study: groups[method] for study, groups in rated.items() if method in groups}
+        best, rate = best_rate(groups)
+        if len(groups) > 1 and not (kind.hypernetwork and best == own):
+            yield Measured(groups[best], comparison.same(store, best, groups[best]), rate=rate)
 
 
-def compared(store: Store, comparisons: Sequence[Comparison]) -> ItemResult:
-    """Make a table for each problem, claims about it, and a table of the points that validation data keep."""
-    item, kept = ItemResult(notes=[TIMES]), []
-    for each in comparisons:
-        methods = measured(store, each)
-        tuned = better_rates(store, each, methods)
-        both = [[method, *([tuned[name]] if name in tuned else [])] for name, method in methods.items()]
-        rows = [row for group in both for method in group for row in method.rows(each)]
-        item.tables.append(Table(each.title, COLUMNS, rows))
-        chosen = [method for name, method in methods.items() if name not in PHN or name not in tuned]
-        item.claims += claims(each, [*chosen, *tuned.values()])
-        named = methods | {method.name: method for method in tuned.values()}
-        item.numbers[each.title] = {name: method.document() for name, method in named.items()}
-        kept += [row for method in named.values() for row in _kept(store, each, method)]
+def best_rate(groups: Mapping[str, Sequence[Result]]) -> tuple[str, str]:
+    """The study with the best learning rate of a method, by the validation hypervolume of the seeds that all of its
+    studies have, and the choice in words. Of equals it is the last one, which has another rate than the first."""
+    seeds = set.intersection(*({result.seed for result in group} for group in groups.values()))
+    volumes = {
+        study: fmean(result.fronts["val"]["hypervolume"] for result in group if result.seed in seeds)
+        for study, group in groups.items()
+    }
+    count = len({group[0].settings["lr"] for group in groups.values()})
+    words = "better of two rates" if count == 2 else f"best of {count} rates"
+    best = max(reversed(volumes), key=lambda study: volumes[study])
+    return best, "another rate" if len({*volumes.values()}) == 1 else words
+
+
+def compared(store: Store, comparisons: Sequence[str]) -> ItemResult:
+    """Make a table for each problem, one of hypernetworks against the best baselines, and one of the points that
+    validation data keep."""
+    item, against, kept = ItemResult(), [], []
+    for each in (COMPARISONS[name] for name in comparisons):
+        methods = [*measured(store, each)]
+        item.tables.append(Table(each.title, COLUMNS, [row for method in methods for row in method.rows(each)]))
+        item.numbers[each.title] = {one.name if one.rate else one.kind.name: one.document() for one in methods}
+        against += against_best(each.title, methods)
+        kept += [row for method in methods for row in _kept(store, each, method)]
+    item.tables.append(Table(BEST, ("problem", "method", "HV", "best baseline", "HV", "above"), against))
     if kept:
-        title = "Points of methods with more points than rays: those that no other dominates on validation data"
-        item.tables.append(Table(title, ("problem", "method", "points", "HV"), kept))
+        item.tables.append(Table(KEPT, ("problem", "method", "points", "HV"), kept))
     return item
 
 
-def claims(comparison: Comparison, methods: Sequence[Measured]) -> Iterator[Claim]:
-    """Whether hypernetworks are above the best baseline, and faster than separate models one by one. CPMTL has many
-    points and no rays: it is compared with all points of a hypernetwork."""
-    baselines = [each for each in methods if each.method not in (*PHN, "cpmtl")]
-    for ours in (each for each in methods if each.method in PHN and each.same and baselines):
-        name, solver = f"{comparison.title}: {NAME_OF[ours.method]}", ours.method.removeprefix("phn-")
-        text = f"{name} above every baseline in hypervolume on the same rays"
-        yield from _above_best(text, ours.volumes, baselines, ABOVE)
-        for other in SEPARATE if comparison.each_apart else ():
-            text = f"{name} above {NAME_OF[other]} with one model per ray, on the same rays"
-            yield from _above_best(text, ours.volumes, [each for each in baselines if each.method == other], EACH)
-        volumes = [front["hypervolume"] for front in ours.fronts]
-        text = f"{name} at all its {len(ours.results[0].rays)} rays above CPMTL"
-        yield from _above_best(text, volumes, [each for each in methods if each.method == "cpmtl"], EXPANDED)
-        alone = next((each.times.get("one_by_one") for each in methods if each.method == solver), None)
-        if alone and (seconds := ours.times.get("training")):
-            text = f"{name} takes less time than {NAME_OF[solver]} with one model per ray, one by one"
-            yield Claim(text, seconds < alone, f"{seconds:,.1f} s against {alone:,.1f} s", kind=FASTER)
+def against_best(title: str, methods: Sequence[Measured]) -> Iterator[Row]:
+    """Each hypernetwork against the best baseline that has rays."""
+    baselines = [each for each in methods if each.kind.has_rays and not each.kind.hypernetwork]
+    for ours in methods:
+        if ours.kind.hypernetwork and baselines:
+            best = max(baselines, key=lambda each: fmean(each.volumes))
+            volumes = spread(ours.volumes), spread(best.volumes)
+            yield title, ours.name, volumes[0], best.name, volumes[1], above(ours.volumes, best.volumes)
 
 
-def _above_best(text: str, ours: Sequence[float], theirs: Sequence[Measured], kind: str) -> Iterator[Claim]:
-    if theirs:
-        best = max(theirs, key=lambda each: fmean(each.volumes))
-        points = f" ({len(best.fronts[0]['losses'])} points)" if best.method == "cpmtl" else ""
-        yield above(text, ours, best.volumes, best.name + points, kind=kind)
-
-
-def _kept(store: Store, comparison: Comparison, method: Measured) -> list[Row]:
+def _kept(store: Store, comparison: Comparison, method: Measured) -> Iterator[Row]:
     """A row for a method with more points than rays: CPMTL, or an evolutionary algorithm with its whole population."""
-    if method.method == "cpmtl":
+    if method.kind.population:
+        study = comparison.study_of(method.kind)
+        losses = [population(store, study, result) for result in method.results]
+    elif not method.kind.has_rays:
         losses = [{split: front["losses"] for split, front in r.fronts.items()} for r in method.results]
-    elif method.method in EVOLUTIONARY:
-        study = comparison.study_of(method.method)
-        losses = [population(store, study, method.method, result.seed) for result in method.results]
     else:
-        return []
+        return
     volumes, counts = zip(*(kept_points(method.results[0].reference, each) for each in losses))
     points = f"{min(counts)} to {max(counts)}" if len({*counts}) > 1 else f"{counts[0]}"
-    return [(comparison.title, method.name, points, spread(volumes))]
+    yield comparison.title, method.name, points, spread(volumes)
 
 
-def at_same_rays(store: Store, comparisons: Sequence[Comparison]) -> ItemResult:
+def at_same_rays(store: Store, comparisons: Sequence[str]) -> ItemResult:
     """Table 6: hypernetworks at the rays of the baselines, all problems in one table."""
     columns = ("problem", "method", "rays", "HV", "paper", "uniformity", "paper", "HV at all rays")
     item, rows = ItemResult(), []
-    for each in comparisons:
-        few = each.few(store)
+    for each in (COMPARISONS[name] for name in comparisons):
         for method, group in by_method(store.results(each.phn)).items():
-            fronts, said = same_rays(store, each.phn, group, few), SAME_RAYS[each.problem][method]
+            fronts, paper = each.same(store, each.phn, group), said("same-rays", each.problem, method)
             item.numbers.setdefault(each.title, {})[method] = [front["hypervolume"] for front in fronts]
-            volume, uniform = quality(fronts)
-            theirs, every = (shown(said.hypervolume), shown(said.uniformity)), quality(fronts_of(group))[0]
-            rows.append((each.title, NAME_OF[method], str(few), volume, theirs[0], uniform, theirs[1], every))
+            (volume, uniform), every = quality(fronts), quality(fronts_of(group))[0]
+            about = each.title, group[0].kind.label, str(len(fronts[0]["rays"]))
+            rows.append((*about, volume, paper[0], uniform, paper[1], every))
     item.tables.append(Table("Hypernetworks at the rays of the baselines", columns, rows))
     return item

@@ -169,11 +169,16 @@ def test_after_ctrl_c_the_same_command_ends_where_it_would_have(tmp_path):
         (["compare", "zdt2", "--out", "/dev/null/below"], "cannot write"),
         (["compare", "zdt2", "--methods", "nsga3,cpmtl", "--tuned", "nowhere"], "--method ls"),
         (["compare", "zdt2", "--data-dir", "nowhere"], "has no data"),
-        (["compare", "zdt2", "--rays", "1"], "leave pmtl out"),
+        (["compare", "zdt2", "--rays", "1"], "leave PMTL out"),
     ],
 )
 def test_mistakes_get_an_answer(words, message, tmp_path):
     assert message in hyperfront(*words, folder=tmp_path, code=2)
+
+
+def test_the_help_names_every_method(tmp_path):
+    text = "".join(hyperfront("compare", "--help", folder=tmp_path).split())
+    assert all(name in text.replace("│", "") for name in methods.METHODS)
 
 
 def test_times_are_measured_once_for_the_same_settings(tmp_path):

@@ -53,8 +53,11 @@ def test_the_wheel_holds_the_package_alone(built):
 
 def test_the_source_distribution_holds_what_the_tests_need(built):
     with tarfile.open(built[0]) as file:
-        places = {name.split("/")[1] for name in file.getnames()}
+        names = {name.partition("/")[2] for name in file.getnames()}
+    places = {name.partition("/")[0] for name in names}
     assert {"src", "tests", "benchmarks", "examples", "docs", "reproduction", "conftest.py", "LICENSE"} <= places
+    room = ROOT / "reproduction"
+    assert {f"reproduction/{path.name}" for path in room.iterdir() if path.suffix in (".py", ".toml", ".html")} <= names
 
 
 @pytest.mark.slow

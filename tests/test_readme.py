@@ -13,8 +13,8 @@ import pytest
 import torch
 
 import hyperfront as hf
+from hyperfront.comparison import METHODS
 from reproduction import ITEMS, Store
-from reproduction.drawing import NAME_OF
 from tests.helpers.command import hyperfront as in_this_process
 from tests.helpers.command import hyperfront_process as hyperfront
 from tests.helpers.command import reproduction
@@ -178,7 +178,7 @@ def test_the_comparison_in_the_readme_is_that_of_the_files():
         methods = known[title]
         for method in ("phn-ls", "phn-epo"):
             found = fmean(front["hypervolume"] for front in methods[method]["same_rays"])
-            assert float(row[NAME_OF[method]]) == pytest.approx(found, abs=6e-4)
+            assert float(row[METHODS[method].label]) == pytest.approx(found, abs=6e-4)
         others = {
             name: fmean(found["hypervolume"])
             for name, found in methods.items()

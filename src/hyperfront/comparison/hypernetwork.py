@@ -41,6 +41,7 @@ METHODS = tuple(
     Method(
         name=name_of(HYPERNETWORK, solver),
         label=f"PHN-{solver_label(solver)}",
+        summary="a Pareto hypernetwork",
         family=HYPERNETWORK,
         train=_train,
         solver=solver,

@@ -33,6 +33,8 @@ class Method:
     """The name in commands, folders and result files."""
     label: str
     """The name in figures and in the paper's tables."""
+    summary: str
+    """What the method trains, in a few words for help texts; methods of a kind share them."""
     family: str
     """The kind of method, as result files state it."""
     train: Callable[[ComparisonJob], Trained]
@@ -45,6 +47,8 @@ class Method:
     """Whether it trains one model for each ray, so that these models could also be trained one after the other."""
     gives: Literal["front", "points", "ideal"] = "front"
     """``front``: a point for each ray; ``points``: a set of points without rays; ``ideal``: one model per objective."""
+    population: bool = False
+    """Whether it evolves a population, of which a result has the individuals nearest to the rays."""
     starts_from: str | None = None
     """The method whose trained models it begins with; it also takes the settings tuned for that method."""
     tunable: frozenset[str] = frozenset()

@@ -1,13 +1,4 @@
-"""The table of methods by name. A new baseline is a file of its own, and one line in :data:`METHODS`.
-
-================================ ==============================================================================
-``phn-SOLVER``                   a Pareto hypernetwork trained with that solver
-``ls``, ``epo``, ``pmtl``, ...   one model per ray, with any solver
-``cpmtl``                        expansion from the models of ``ls``
-``nsga3``, ``moead``             evolutionary algorithms
-``single``                       one model per objective: the ideal point
-================================ ==============================================================================
-"""
+"""The table of methods by name. A new baseline is a file of its own, and one line in :data:`METHODS`."""
 
 from __future__ import annotations
 
@@ -26,7 +17,6 @@ METHODS: dict[str, Method] = {
         single_task.METHOD,
     )
 }
-EVOLUTIONARY = tuple(method.name for method in evolutionary.METHODS)
 
 
 def find_method(name: str) -> Method:
@@ -38,7 +28,15 @@ def find_method(name: str) -> Method:
 
 def stored_method(name: str, family: str) -> Method:
     """The method that a result file names; a record with defaults where the table does not have it."""
-    return METHODS.get(name) or Method(name, label=name, family=family, train=_unknown)
+    return METHODS.get(name) or Method(name, label=name, summary="", family=family, train=_unknown)
+
+
+def summary() -> str:
+    """All methods by what they train, in one line for help texts."""
+    groups: dict[str, list[str]] = {}
+    for method in METHODS.values():
+        groups.setdefault(method.summary, []).append(method.name)
+    return "; ".join(f"{', '.join(names)}: {summary}" for summary, names in groups.items())
 
 
 def _unknown(job: ComparisonJob) -> Trained:

@@ -48,6 +48,8 @@ class Solver(ABC):
     joint: bool = True
     """Whether the weights of a ray may depend on the losses of the other rays of a step. If not, a step that trains
     rays in turn also solves them in turn."""
+    references: tuple[tuple[float, ...], ...] | None = ()
+    """The rays among which the solver divides the loss space; None means all rays of the step."""
     convention: Convention = "weights"
     """The meaning of a ray for a model trained with this solver."""
 

@@ -44,7 +44,7 @@ class PMTL(Solver):
     tensor([[ 0.4505, -0.5495]])
     """
 
-    references: tuple[tuple[float, ...], ...] | None = None
+    references: tuple[tuple[float, ...], ...] | None = None  # pyrefly: ignore[bad-override] (frozen)
     tolerance: float = 1e-3
     space: Literal["weights", "hypernetwork"] = "weights"  # pyrefly: ignore[bad-override] (frozen)
 

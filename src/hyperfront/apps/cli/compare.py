@@ -33,7 +33,7 @@ from hyperfront.apps.cli.arguments import (
 from hyperfront.apps.cli.output import console, counted, show_table
 from hyperfront.comparison.compare import beside, table, times_one_by_one
 from hyperfront.comparison.compare import compare as run_all
-from hyperfront.comparison.methods import METHODS, find_method
+from hyperfront.comparison.methods import METHODS, find_method, summary
 from hyperfront.comparison.protocol import Protocol
 from hyperfront.comparison.result import Result
 from hyperfront.comparison.tuned import Tuned
@@ -43,14 +43,11 @@ from hyperfront.problem.registry import build, entry, recipe
 from hyperfront.storage import files
 from hyperfront.storage.markdown import as_markdown
 
-_METHODS = (
-    "phn-SOLVER, a Pareto hypernetwork; SOLVER (ls, epo, pmtl, mgda, ...), one model per ray; cpmtl, expansion from "
-    "the models of ls; nsga3 and moead, evolutionary algorithms; single, one model per objective."
-)
 _OPTIONS = "Settings of one method. " + "; ".join(
-    f"{name} has {', '.join(item.name for item in dataclasses.fields(method.options))}"
-    for name, method in METHODS.items()
-    if method.options
+    f"{', '.join(name for name in METHODS if METHODS[name].options is kind)}: "
+    f"{', '.join(item.name for item in dataclasses.fields(kind))}"
+    for kind in dict.fromkeys(method.options for method in METHODS.values())
+    if kind
 )
 
 
@@ -58,7 +55,7 @@ def compare(
     problem: BuiltIn,
     /,
     *,
-    methods: Annotated[str, tyro.conf.arg(metavar="NAME,NAME,...", help=_METHODS)] = "phn-epo,phn-ls,ls,epo,pmtl",
+    methods: Annotated[str, tyro.conf.arg(metavar="NAME,NAME,...", help=summary())] = "phn-epo,phn-ls,ls,epo,pmtl",
     rays: Annotated[int, tyro.conf.arg(metavar="N")] = RAYS,
     seeds: Annotated[int, tyro.conf.arg(metavar="N")] = 3,
     preset: Preset = None,

@@ -183,6 +183,7 @@ def _seconds_after(protocol: Protocol, problem: Problem, run: Run) -> float:
 METHOD = Method(
     name="cpmtl",
     label="CPMTL",
+    summary=f"expansion from models of {BASE.name}",
     family="cpmtl",
     train=_train,
     one_per_ray=True,

@@ -242,8 +242,10 @@ METHODS = tuple(
     Method(
         name=name,
         label=algorithm.label,
+        summary="an evolutionary algorithm",
         family="evolutionary",
         train=_train,
+        population=True,
         options=Budget,
         check=lambda method, protocol, problem: check_evolvable(problem),
         spent=lambda job: seconds_so_far(job.folder),

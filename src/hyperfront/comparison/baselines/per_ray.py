@@ -32,7 +32,7 @@ from hyperfront.model import ParetoModel
 from hyperfront.preferences import InTurn
 from hyperfront.problem import Problem
 from hyperfront.problem.recipe import Recipe
-from hyperfront.solvers import PMTL, HVMax, Solver
+from hyperfront.solvers import Solver
 from hyperfront.solvers.names import SOLVERS, make_solver
 from hyperfront.storage import checkpoint
 from hyperfront.training import Callback, Progress, fit
@@ -121,17 +121,17 @@ def _fit(
 
 
 def with_references(solver: Solver, rays: Tensor) -> Solver:
-    """Give PMTL all rays: it divides the loss space among them, also if only one of them is trained."""
-    if isinstance(solver, PMTL) and solver.references is None:
-        if len(rays) < 2:
-            raise RayError(
-                "PMTL divides the loss space among rays",
-                got="one ray",
-                expected="two at least",
-                fix="more rays, or leave pmtl out",
-            )
-        return replace(solver, references=tuple(map(tuple, asked(rays, solver).tolist())))
-    return solver
+    """Give all rays to a solver that divides the loss space among them, also if only one of them is trained."""
+    if solver.references is not None:
+        return solver
+    if len(rays) < 2:
+        raise RayError(
+            f"{type(solver).__name__} divides the loss space among rays",
+            got="one ray",
+            expected="two at least",
+            fix=f"more rays, or leave {type(solver).__name__} out",
+        )
+    return replace(solver, references=tuple(map(tuple, asked(rays, solver).tolist())))  # pyrefly: ignore
 
 
 class _Keep(Callback):
@@ -178,10 +178,16 @@ def solver_label(name: str) -> str:
     return type(make_solver(name)).__name__
 
 
+def _solves_rays_apart(solver: Solver) -> bool:
+    """Whether one ray can be solved without the losses of the others, once the solver knows all rays."""
+    return not solver.joint or solver.references is None
+
+
 METHODS = tuple(
     Method(
         name=solver,
         label=solver_label(solver),
+        summary="one model per ray",
         family="per-ray",
         train=train_per_ray,
         solver=solver,
@@ -190,5 +196,5 @@ METHODS = tuple(
         check=_check,
     )
     for solver in SOLVERS
-    if not isinstance(make_solver(solver), HVMax)  # HVMax needs several rays for one front
+    if _solves_rays_apart(make_solver(solver))
 )

@@ -39,4 +39,11 @@ def _train(job: ComparisonJob) -> Trained:
     return fit_single_tasks(job.problem, job.recipe, out=job.folder, resume=True, **job.fitting), {}
 
 
-METHOD = Method(name="single", label="single task", family="single", train=_train, gives="ideal")
+METHOD = Method(
+    name="single",
+    label="single task",
+    summary="one model per objective",
+    family="single",
+    train=_train,
+    gives="ideal",
+)
