@@ -27,6 +27,7 @@ from hyperfront.solvers import (
     NormalizeByStart,
     SmoothTchebycheff,
     Tchebycheff,
+    lift,
 )
 
 NAN, INF = math.nan, math.inf
@@ -48,7 +49,7 @@ REFUSED: dict[Callable[..., Any], dict[str, tuple[Any, ...]]] = {
     Normalize: {"nadir": (0, -1, *IDEAL)},
     NormalizeByStart: {"steps": NO_SIZE},
     Average: {"rays": NO_RAYS},
-    hf.lift: {"scalarization": ("x", None)},
+    lift: {"scalarization": ("x", None)},
     hf.Dirichlet: {"alpha": (0, -1, None, (), (1.0, 0.0), (1.0, "a"), *NO_NUMBER)},
     FixedRays: {"rays": NO_RAYS},
     InTurn: {"rays": NO_RAYS},
@@ -74,8 +75,8 @@ def test_wrong_settings_beside_others_are_refused_too():
         lambda: Normalize(2.0, ideal="a"),
         lambda: Average([[0.5, 0.5]], decay=1.0),
         lambda: Average([[0.5, 0.5]], decay=NAN),
-        lambda: hf.lift(max, convention="x"),
-        lambda: hf.lift(max, positive="no"),
+        lambda: lift(max, convention="x"),
+        lambda: lift(max, positive="no"),
     ):
         with pytest.raises(hf.HyperfrontError):
             make()
