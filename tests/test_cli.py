@@ -177,7 +177,10 @@ def test_a_new_run_where_there_is_none_to_resume_says_so(tmp_path):
         (["train", "fonsecca"], "did you mean 'fonseca'"),
         (["train", "zdt2", "--solver", "epoo"], "did you mean 'epo'"),
         (["train", "zdt2", "--solver", "pbi", "--solver-arguments", "colour=1"], "'pbi' does not take these arguments"),
-        (["train", "zdt2", "--solver", "stch", "--solver-arguments", "temperature=-1"], "not positive"),
+        (
+            ["train", "zdt2", "--solver", "stch", "--solver-arguments", "temperature=-1"],
+            "temperature of SmoothTchebycheff is out of range",
+        ),
         (["train", "zdt2", "--solver", "hvmax", "--rays-per-step", "1"], "HVMax needs several rays"),
         (["train", "zdt2", "--arguments", "variables"], "name=value"),
         (["train", "zdt2", "--arguments", "variables=1"], "an integer >= 2"),
