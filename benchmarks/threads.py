@@ -1,8 +1,8 @@
 """Milliseconds per training step with one CPU thread and with all: python benchmarks/threads.py.
 
-Two-layer networks of growing width and a convolution, two objectives, LS, two rays per step. ``work`` is what
-``hyperfront.front.threads`` counts: multiply-adds of the networks' forward passes in one step. The smallest of several
-repetitions is printed, in turns, so that other work on the machine disturbs both alike.
+Networks with two hidden layers of growing width and one with convolutions, two objectives, LS, two rays per step. The
+column "work" is what ``hyperfront.front.threads`` counts: multiply-adds of the networks' forward passes in one step. The
+smallest of several repetitions is printed; they take turns, so that other work on the machine disturbs both alike.
 """
 
 from __future__ import annotations
@@ -20,6 +20,12 @@ from hyperfront.training.step import Step
 SIZES = [(64, 256), (256, 256), (256, 1024), (1024, 1024), (1024, 4096)]
 """Width of the hidden layer, and rows of a batch."""
 RAYS, FEATURES = 2, 64
+
+
+def perceptron(width: int) -> nn.Module:
+    """A network with two hidden layers."""
+    layers = [nn.Linear(FEATURES, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1)]
+    return nn.Sequential(*layers)
 
 
 def networks(quick: bool) -> list[tuple[str, nn.Module, Tensor]]:

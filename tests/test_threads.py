@@ -45,7 +45,8 @@ def test_the_work_of_a_network_is_its_multiply_adds():
     model = hf.wrap(net, ["a", "b"], hidden=4)
     before = {name: value.clone() for name, value in model.state_dict().items()}
     assert threads.work(model, torch.randn(5, 1, 8, 8)) == 5 * (2 * 9 * 36 + 72 * 3)
-    assert model.training and all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert model.training
+    torch.testing.assert_close(dict(model.state_dict()), before, rtol=0, atol=0, equal_nan=True)
 
 
 def test_fit_and_evaluate_of_a_small_model_use_one_thread(four):

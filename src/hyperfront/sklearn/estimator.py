@@ -23,7 +23,7 @@ from hyperfront.preferences import layout
 from hyperfront.problem import Problem
 from hyperfront.sklearn import files
 from hyperfront.sklearn.inputs import inputs_of, kinds_of, sensitive_of
-from hyperfront.tabular import problem_of
+from hyperfront.tabular import near_constant, problem_of
 from hyperfront.tabular.columns import Columns
 from hyperfront.tabular.discovery import Wishes, discover
 from hyperfront.tabular.kinds import Kind
@@ -192,6 +192,8 @@ class ParetoEstimator(BaseEstimator, ABC):
             )
         choice = self.front_.select(**question)
         self.ray_ = choice.ray.double().numpy()
+        if useless := near_constant(choice.values):
+            warnings.warn(useless, stacklevel=2)
         return choice
 
     def _outputs(self, X: Any, ray: Any) -> Tensor:
