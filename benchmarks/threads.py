@@ -1,7 +1,7 @@
 """Milliseconds per training step with one CPU thread and with all: python benchmarks/threads.py.
 
 Networks with two hidden layers of growing width and one with convolutions, two objectives, LS, two rays per step. The
-column "work" is what ``hyperfront.front.threads`` counts: multiply-adds of the networks' forward passes in one step. The
+column "work" is what ``hyperfront.front.threads`` counts: multiply-adds of the networks' forward pass in a step. The
 smallest of several repetitions is printed; they take turns, so that other work on the machine disturbs both alike.
 """
 

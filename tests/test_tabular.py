@@ -302,6 +302,7 @@ def test_measures_of_classes_and_numbers_agree_with_numpy():
     assert found["underprediction"] - found["overprediction"] == pytest.approx(rest.mean(), rel=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore:the group")
 def test_two_sensitive_columns_and_cuts_make_groups_and_missing_values_belong_to_none():
     made = tabular.problem(BINARY, "paid", sensitive=("group", "age"), cuts={"age": (45,)}, kinds={"group": "ignore"})
     schema = made.make_target().schema

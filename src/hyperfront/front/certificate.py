@@ -38,7 +38,7 @@ class Price:
 
     def __str__(self) -> str:
         smallest = ", ".join(f"{name} {limit:.3g}" for name, limit in self.limits.items())
-        text = f"{self.goal} {self.certified:.4g}, without a certificate {self.without:.4g}, which can be certified for {smallest}"
+        text = f"{self.goal} {self.certified:.4g} instead of {self.without:.4g}, which can be certified for {smallest}"
         return text + (f"; about {self.rows:,} calibration rows would halve the cost" if self.rows else "")
 
 
