@@ -120,7 +120,11 @@ class Certifier:
 
     def _safety(self, columns: Mapping[str, Tensor], errors: Mapping[str, float]) -> Tensor:
         """The smallest distance of each point to a limit, in standard errors."""
-        return torch.stack([self._slack(name, columns[name]) / errors[name] for name in errors]).amin(0).nan_to_num(nan=-math.inf)
+        return (
+            torch.stack([self._slack(name, columns[name]) / errors[name] for name in errors])
+            .amin(0)
+            .nan_to_num(nan=-math.inf)
+        )
 
     def _tighter(self, margin: float, errors: Mapping[str, float]) -> Question:
         """The goal within limits that are tighter by this many standard errors."""
