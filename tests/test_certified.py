@@ -227,6 +227,9 @@ def test_a_selection_with_confidence_keeps_its_limits_on_calibration_rows_with_r
     assert sure.values["accuracy"] <= plain.values["accuracy"] and sure.values["fpr_gap"] <= 0.2
     assert plain.certificate is None and sure.certificate.rows == 1000
     assert 1 <= sure.certificate.passed <= sure.certificate.candidates
+    price = sure.certificate.price
+    assert price.without >= price.certified == pytest.approx(sure.values["accuracy"]) and price.limits["fpr_gap"] > 0
+    assert price.rows is None or price.rows >= 1000
     again = front.select(maximize="accuracy", subject_to={"fpr_gap": 0.2}, confidence=0.9, rounds=4)
     assert torch.equal(again.ray, sure.ray) and json.dumps(again.document()) == json.dumps(sure.document())
     assert "certified" in str(sure) and "0.2" in str(sure)

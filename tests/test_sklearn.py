@@ -14,11 +14,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from hyperfront.errors import CheckpointError, HyperfrontError
+from hyperfront.errors import CheckpointError, HyperfrontError, SelectionError
 from hyperfront.sklearn import ParetoClassifier, ParetoRegressor
 from tests.helpers.tables import people, without
 
-QUICK = {"steps": 60, "learning_rate": 0.015, "rays": 5, "random_state": 0}
+QUICK = {"steps": 100, "learning_rate": 0.01, "rays": 5, "random_state": 0}
 
 
 @parametrize_with_checks([ParetoClassifier(**QUICK), ParetoRegressor(**QUICK)])
@@ -95,3 +95,18 @@ def test_mistakes_are_explained(frame):
         ParetoClassifier(validation_fraction=1.0).fit(X, y)
     with pytest.raises(HyperfrontError, match="one class only"):
         ParetoClassifier().fit(X, ["a"] * len(X))
+
+
+def test_rows_set_aside_certify_limits_and_are_saved(frame, tmp_path):
+    X, y, group = frame.drop(columns=["paid", "group"]), frame["paid"], frame["group"]
+    question = {"minimize": "error", "subject_to": {"fpr_gap": 0.9}, "confidence": 0.8}
+    with pytest.raises(SelectionError, match="calibration_fraction=0"):
+        ParetoClassifier(**QUICK).fit(X, y, sensitive_features=group).select(**question)
+    model = ParetoClassifier(**QUICK, calibration_fraction=0.25).fit(X, y, sensitive_features=group)
+    choice = model.select(**question)
+    assert choice.split == "val" and choice.certificate.rows == 100
+    model.save(tmp_path / "model.safetensors")
+    again = ParetoClassifier.load(tmp_path / "model.safetensors").select(**question)
+    assert again.certificate == choice.certificate
+    with pytest.raises(ValueError, match="calibration_fraction"):
+        ParetoClassifier(calibration_fraction=0.9).fit(X, y)

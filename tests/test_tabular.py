@@ -21,7 +21,7 @@ from hyperfront.problem.registry import build
 from hyperfront.tabular.columns import coded, columns_of
 from hyperfront.tabular.kinds import find_kinds
 from hyperfront.tabular.objectives import NAMES
-from hyperfront.tabular.splits import SHARES, split_rows
+from hyperfront.tabular.splits import SHARES, check_groups, split_rows
 from hyperfront.training.runs import recorded_problem
 from tests.helpers.data import DATA
 from tests.helpers.tables import csv_of, people, without
@@ -220,6 +220,16 @@ def test_every_row_is_in_exactly_one_split_and_groups_stay_together(count, seed,
     assert all(np.array_equal(parts[name], again[name]) for name in parts)
 
 
+def test_groups_are_counted_in_every_split():
+    members, parts = np.array([1] * 40 + [2] * 40 + [0] * 3), {"train": np.arange(60), "val": np.arange(35, 83)}
+    assert check_groups(["a", "b"], members, parts, 15) == []
+    assert check_groups(["a", "b"], members, parts, 30) == [
+        "the group 'a' has 5 rows in the val split: its rates there are chance"
+    ]
+    with pytest.raises(DataError, match="no row of the group 'a' is in the val"):
+        check_groups(["a", "b"], members, {"val": np.arange(40, 83)}, 30)
+
+
 def test_the_split_does_not_depend_on_what_the_same_seed_drew():
     """With the stream of default_rng(0) the training rows would have the smallest of the user's random numbers."""
     drawn = np.random.default_rng(0).random(2000)
@@ -292,6 +302,7 @@ def test_measures_of_classes_and_numbers_agree_with_numpy():
     assert found["underprediction"] - found["overprediction"] == pytest.approx(rest.mean(), rel=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore:the group")
 def test_two_sensitive_columns_and_cuts_make_groups_and_missing_values_belong_to_none():
     made = tabular.problem(BINARY, "paid", sensitive=("group", "age"), cuts={"age": (45,)}, kinds={"group": "ignore"})
     schema = made.make_target().schema

@@ -23,6 +23,26 @@ class CertifiedLimit:
 
 
 @dataclass(frozen=True)
+class Price:
+    """What certainty costs, beside the ray that would be chosen without a certificate."""
+
+    goal: str
+    without: float
+    """The goal on validation rows at the ray without a certificate."""
+    certified: float
+    """The goal on validation rows at the certified ray."""
+    limits: Mapping[str, float]
+    """The smallest limits for which the ray without a certificate would have passed."""
+    rows: int | None
+    """About how many calibration rows would halve the cost; None if nothing is lost, or if no number is known."""
+
+    def __str__(self) -> str:
+        smallest = ", ".join(f"{name} {limit:.3g}" for name, limit in self.limits.items())
+        text = f"{self.goal} {self.certified:.4g} instead of {self.without:.4g}, which can be certified for {smallest}"
+        return text + (f"; about {self.rows:,} calibration rows would halve the cost" if self.rows else "")
+
+
+@dataclass(frozen=True)
 class Certificate:
     """A guarantee: with probability ``confidence`` over the calibration rows, all limits hold at the selected ray.
 
@@ -39,6 +59,9 @@ class Certificate:
     """The number of candidate rays, safest first."""
     passed: int
     """The number of candidates before the first that failed."""
+    price: Price | None = None
+    caveat: str | None = None
+    """Why the calibration rows are no random sample, if they are none."""
 
     @property
     def method(self) -> Literal["exact", "asymptotic"]:
@@ -55,7 +78,12 @@ class Certificate:
             lines.append(
                 f"  {name} {limit.sign} {limit.limit:g}: {limit.value:.4g} on calibration rows, bound {limit.bound:.4g}"
             )
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"  {remark}" for remark in self.remarks())])
+
+    def remarks(self) -> list[str]:
+        """What certainty costs, and why the guarantee may not be about new rows."""
+        price = [f"What certainty costs: {self.price}."] if self.price else []
+        return price + ([f"Warning: {self.caveat}."] if self.caveat else [])
 
     def document(self) -> dict[str, Any]:
         """The certificate as JSON."""
@@ -66,5 +94,7 @@ class Certificate:
             "future_rows": self.future_rows,
             "candidates": self.candidates,
             "passed": self.passed,
+            "price": None if self.price is None else asdict(self.price),
+            "caveat": self.caveat,
             "limits": {name: asdict(limit) for name, limit in self.limits.items()},
         }

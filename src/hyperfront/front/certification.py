@@ -19,15 +19,19 @@ rows keeps the limits with the other half.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
+from scipy.special import ndtri
 from torch import Tensor
 
 from hyperfront.errors import SelectionError, UnattainableError, check_number
 from hyperfront.front import search
-from hyperfront.front.certificate import Certificate, CertifiedLimit
+from hyperfront.front.certificate import Certificate, CertifiedLimit, Price
 from hyperfront.front.evidence import Evidence, Scale
 from hyperfront.front.origin import Origin
 from hyperfront.front.question import Question
@@ -36,8 +40,8 @@ from hyperfront.front.search import Points
 from hyperfront.problem import Split
 from hyperfront.storage import batches
 
-MARGINS = (0.7, 1.4, 2.1, 2.8, 3.5)
-"""Distances to the limits that are searched, in standard errors of the calibration rows."""
+SEARCHES, FARTHEST = 5, 4.2
+"""Searches between the best ray and the safest, as far as a distance to the limits in standard errors."""
 MOST = 30
 """The most candidates."""
 STEP = 0.1
@@ -95,12 +99,16 @@ class Certifier:
         """Find the candidates, safest first, starting from the points of earlier searches, the best of them first."""
         rays, columns = points
         errors = self._errors(self.chosen(rays[0]))
-        for question in self._searches(errors):
-            try:
-                rays, columns = search.search(measure, rays, columns, question, rounds=max(1, rounds // 2))
-            except UnattainableError:
-                continue
-        slack = torch.stack([self._slack(name, columns[name]) / errors[name] for name in errors]).amin(0)
+        searched = partial(search.search, measure, rounds=max(1, rounds // 2))
+        for name, (sign, _) in self.question.limits.items():
+            with suppress(UnattainableError):
+                rays, columns = searched(rays, columns, Question(name, maximize=sign == ">="))
+        safest = min(FARTHEST, self._safety(columns, errors).max().item())
+        for place in range(1, SEARCHES + 1):
+            with suppress(UnattainableError):
+                tighter = self._tighter(safest * place / (SEARCHES + 1), errors)
+                rays, columns = searched(rays, columns, tighter)
+        slack = self._safety(columns, errors)
         cost = self.question.cost(columns)
         usable = (slack >= 0) & cost.isfinite()
         rough = _path(slack, cost, usable, 0.0)
@@ -110,17 +118,21 @@ class Certifier:
         order = _path(safety, torch.tensor([each.cost for each in found]).double(), safety >= 0, STEP)
         return [found[index] for index in order]
 
-    def _searches(self, errors: Mapping[str, float]) -> Iterator[Question]:
-        """Yield questions that lead to safe points: the best value of each limit, and the goal within tighter
-        limits."""
-        for name, (sign, _) in self.question.limits.items():
-            yield Question(name, maximize=sign == ">=")
-        for margin in MARGINS:
-            tight = {
-                name: (sign, limit - margin * errors[name] if sign == "<=" else limit + margin * errors[name])
-                for name, (sign, limit) in self.question.limits.items()
-            }
-            yield replace(self.question, limits=tight)
+    def _safety(self, columns: Mapping[str, Tensor], errors: Mapping[str, float]) -> Tensor:
+        """The smallest distance of each point to a limit, in standard errors."""
+        return (
+            torch.stack([self._slack(name, columns[name]) / errors[name] for name in errors])
+            .amin(0)
+            .nan_to_num(nan=-math.inf)
+        )
+
+    def _tighter(self, margin: float, errors: Mapping[str, float]) -> Question:
+        """The goal within limits that are tighter by this many standard errors."""
+        tight = {
+            name: (sign, limit - margin * errors[name] if sign == "<=" else limit + margin * errors[name])
+            for name, (sign, limit) in self.question.limits.items()
+        }
+        return replace(self.question, limits=tight)
 
     def _candidate(self, ray: Tensor, columns: Mapping[str, Tensor], index: int) -> Candidate:
         found = self.chosen(ray)
@@ -143,16 +155,31 @@ class Certifier:
 
     # ---- tests -----------------------------------------------------------------------------------------------
 
-    def certify(self, candidates: list[Candidate]) -> tuple[Candidate, Certificate]:
-        """Find the best candidate that the calibration rows certify, and make its certificate."""
+    def certify(self, candidates: list[Candidate], best: Tensor, cost: float) -> tuple[Candidate, Certificate]:
+        """Find the best candidate that the calibration rows certify, and make its certificate; ``best`` is the ray
+        that would be chosen without one, and ``cost`` that of its goal."""
         passed = self.walk(candidates, self.tested)
         if not passed:
             raise self._refusal(candidates)
         found = passed[-1]
         limits = {name: self._limit(name, each) for name, each in found.items()}
         rows = next(iter(found.values())).rows
-        certificate = Certificate(self.confidence, limits, rows, self.future_rows, len(candidates), len(passed))
-        return candidates[len(passed) - 1], certificate
+        chosen = candidates[len(passed) - 1]
+        price = self._price(candidates, chosen, best, cost, rows)
+        caveat = self.origin.split.problem.caveat
+        parts = (self.confidence, limits, rows, self.future_rows, len(candidates), len(passed))
+        return chosen, Certificate(*parts, price=price, caveat=caveat)
+
+    def _price(self, candidates: list[Candidate], chosen: Candidate, best: Tensor, cost: float, rows: int) -> Price:
+        """What certainty costs: a test needs a distance of about ``z`` standard errors to the limit, and a standard
+        error falls with the square root of the rows."""
+        limits, turned = self.question.limits, -1 if self.question.maximize else 1
+        found = evidence(self.origin.model, self.calibration, best, limits, like=self.chosen(best))
+        smallest = {name: _outside(self._limit(name, each)) for name, each in found.items()}
+        z = -float(ndtri(self._level))
+        halfway = [each.safety for each in candidates if each.cost <= (cost + chosen.cost) / 2 and each.safety > 0]
+        needed = math.ceil(rows * max(1.0, z / max(halfway)) ** 2) if halfway and cost < chosen.cost else None
+        return Price(self.question.goal, turned * cost, turned * chosen.cost, smallest, needed)
 
     def walk(
         self, candidates: list[Candidate], evidence_of: Callable[[Candidate], Mapping[str, Evidence]]

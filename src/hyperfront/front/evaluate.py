@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,12 +13,14 @@ from hyperfront import preferences
 from hyperfront.errors import ProblemError, check_number
 from hyperfront.front.front import Front
 from hyperfront.front.origin import Origin
+from hyperfront.front.threads import few_for_small_work, work
 from hyperfront.model import ParetoModel
 from hyperfront.model.derivatives import retried
 from hyperfront.model.expected import expect_model
 from hyperfront.model.substitution import called
 from hyperfront.problem import Problem, Split
 from hyperfront.problem.losses import Measure
+from hyperfront.problem.sources import TensorSource
 from hyperfront.storage.nests import map_tensors
 
 
@@ -45,7 +48,8 @@ def evaluate(
     problem = split.problem
     problem.check_model(expect_model(model, "evaluate"))
     table = preferences.layout(rays, model.m, model.objectives)
-    losses, scores = _measure(model, split, table, batch_size)
+    with few_for_small_work(model.device, lambda: _work(model, split, batch_size)):
+        losses, scores = _measure(model, split, table, batch_size)
     record = {key: value for key, value in model.record.items() if key not in ("convention", "units")}
     return Front(
         objectives=tuple(problem.objectives),
@@ -60,6 +64,16 @@ def evaluate(
         origin=Origin(model, split) if problem.has_data else None,
         meanings=problem.meanings,
     )
+
+
+def _work(model: ParetoModel, split: Split, batch_size: int) -> float:
+    """The multiply-adds of one network for one batch, if the rows are in memory; loaders are not read twice."""
+    problem = split.problem
+    if not problem.has_data:
+        return 0.0
+    if not isinstance(split.source, TensorSource):
+        return math.inf
+    return work(model, problem.inputs(next(split.source.batches(batch_size, model.device))))
 
 
 @torch.no_grad()

@@ -118,7 +118,7 @@ def select(
     if certifier is not None and front.evaluator is not None:
         evaluator = front.evaluator
         candidates = certifier.candidates(points, lambda rays: evaluator(rays).columns(), rounds)
-        chosen, certificate = certifier.certify(candidates)
+        chosen, certificate = certifier.certify(candidates, points[0][0], question.cost(points[1])[0].item())
         points = chosen.ray[None], evaluator(chosen.ray[None]).columns()
     rays, columns = points
     return Selection(

@@ -71,6 +71,8 @@ class Problem:
     """Options of :meth:`model` that suit the problem; the caller's options override them."""
     training: Callable[[], Mapping[str, Any]] | None = None
     """Returns arguments of :func:`hyperfront.fit` that suit the problem; the caller's arguments override them."""
+    caveat: str | None = None
+    """Why the calibration rows are no random sample of the population that limits are about, if they are none."""
 
     @property
     def name(self) -> str:

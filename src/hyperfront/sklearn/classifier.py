@@ -23,7 +23,7 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):
 
     >>> import numpy as np
     >>> X = np.linspace(-1, 1, 40)[:, None]
-    >>> model = ParetoClassifier(steps=100, random_state=0).fit(X, X[:, 0] > 0)
+    >>> model = ParetoClassifier(random_state=0).fit(X, X[:, 0] > 0)
     >>> bool(model.predict([[0.9]])[0])
     True
 

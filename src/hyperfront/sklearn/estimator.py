@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -15,14 +16,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 from torch import Tensor
 
-from hyperfront.errors import HyperfrontError
+from hyperfront.errors import HyperfrontError, SelectionError
 from hyperfront.front import Front, Selection, evaluate
 from hyperfront.model import ParetoModel
 from hyperfront.preferences import layout
 from hyperfront.problem import Problem
 from hyperfront.sklearn import files
 from hyperfront.sklearn.inputs import inputs_of, kinds_of, sensitive_of
-from hyperfront.tabular import problem_of
+from hyperfront.tabular import near_constant, problem_of
 from hyperfront.tabular.columns import Columns
 from hyperfront.tabular.discovery import Wishes, discover
 from hyperfront.tabular.kinds import Kind
@@ -46,9 +47,10 @@ class ParetoEstimator(BaseEstimator, ABC):
         *,
         objectives: Sequence[str] | None = None,
         network: str = "mlp",
-        steps: int = 500,
-        learning_rate: float = 0.01,
+        steps: int | None = None,
+        learning_rate: float | None = None,
         validation_fraction: float = 0.2,
+        calibration_fraction: float = 0.0,
         rays: int = 25,
         ray: Sequence[float] | None = None,
         smallest_group: int = 30,
@@ -59,10 +61,12 @@ class ParetoEstimator(BaseEstimator, ABC):
         Args:
             objectives: The names of the objectives.
             network: ``"mlp"``, ``"resnet"`` or ``"linear"``.
-            steps: Training steps.
-            learning_rate: The largest learning rate of Adam.
+            steps: Training steps; by default as many as the rows need (:mod:`hyperfront.tabular.recipe`).
+            learning_rate: The largest learning rate of Adam; by default that of the same recipe.
             validation_fraction: The share of rows that are held out to choose weights and to measure ``front_``.
                 Tables with fewer than 50 rows have none.
+            calibration_fraction: The share of rows that are set aside to certify limits,
+                ``select(..., confidence=.95)``.
             rays: How many rays ``front_`` has.
             ray: The trade-off of ``predict``, one number for each objective, until ``select`` sets another one. By
                 default all objectives have the same weight.
@@ -74,6 +78,7 @@ class ParetoEstimator(BaseEstimator, ABC):
         self.steps = steps
         self.learning_rate = learning_rate
         self.validation_fraction = validation_fraction
+        self.calibration_fraction = calibration_fraction
         self.rays = rays
         self.ray = ray
         self.smallest_group = smallest_group
@@ -119,31 +124,38 @@ class ParetoEstimator(BaseEstimator, ABC):
         return self
 
     def _split(self, target: np.ndarray, task: Task, seed: int) -> dict[str, np.ndarray]:
-        """Hold some rows out for validation, the same share of each class; none of a small table."""
-        count = len(target)
+        """Hold out calibration rows, at random, and validation rows, the same share of each class; a small table has
+        no validation rows."""
+        count, share = len(target), self.calibration_fraction
         if not 0 <= self.validation_fraction < 1:
             raise ValueError(f"validation_fraction is {self.validation_fraction}, and must be from 0 to below 1")
+        if not 0 <= share < 1 - self.validation_fraction:
+            raise ValueError(f"calibration_fraction is {share}, and must be from 0 to below 1 - validation_fraction")
         order = np.random.RandomState(seed).permutation(count)
+        calibration, order = np.split(order, [min(math.ceil(share * count), count - 2)])
+        parts = {"calibration": np.sort(calibration)} if share else {}
+        if count < HELD_OUT or not self.validation_fraction:
+            return parts | {"train": np.sort(order)}
         if task != "regression":
             order = order[np.argsort(target[order], kind="stable")]
-        if count < HELD_OUT or not self.validation_fraction:
-            return {"train": np.arange(count)}
-        every = max(2, round(1 / self.validation_fraction))
-        held = np.arange(count) % every == every - 1
-        return {"train": np.sort(order[~held]), "val": np.sort(order[held])}
+        every = max(2, round((1 - share) / self.validation_fraction))
+        held = np.arange(len(order)) % every == every - 1
+        return parts | {"train": np.sort(order[~held]), "val": np.sort(order[held])}
 
     def _train(self, splits: dict[str, tuple[Tensor, ...]], seed: int) -> None:
-        made = self._problem(splits)
+        self._rows = {name: rows for name, rows in splits.items() if name != "train" or "val" not in splits}
+        made = self._problem({name: rows for name, rows in splits.items() if name != "calibration"})
         recipe = recipe_for(len(splits["train"][0]), steps=self.steps)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = made.model()
-        settings = recipe.hypernetwork(SOLVER) | {"lr": self.learning_rate, "validate_every": recipe.epochs}
+        settings = recipe.hypernetwork(SOLVER)
+        if self.learning_rate is not None:
+            settings["lr"] = self.learning_rate
         rays = layout(self.rays, made.m, made.objectives)
         fit(model, made, **settings, validation_rays=rays, seed=seed, callbacks=[])
         self.model_: ParetoModel = model
-        self._measured = splits.get("val", splits["train"])
-        self._front: Front | None = evaluate(model, self._problem({"train": self._measured}).train, rays)
+        self._front: Front | None = self._measure()
         start = [1 / made.m] * made.m if self.ray is None else self.ray
         self.ray_: np.ndarray = model.check(start)[0].double().numpy()
 
@@ -158,14 +170,30 @@ class ParetoEstimator(BaseEstimator, ABC):
         """
         check_is_fitted(self, "model_")
         if self._front is None:
-            rays = layout(self.rays, self.model_.m, self.model_.objectives)
-            self._front = evaluate(self.model_, self._problem({"train": self._measured}).train, rays)
+            self._front = self._measure()
         return self._front
 
+    def _measure(self) -> Front:
+        split = "val" if "val" in self._rows else "train"
+        made = self._problem({"train": self._rows[split], **self._rows})
+        return evaluate(self.model_, made.split(split), layout(self.rays, made.m, made.objectives))
+
     def select(self, **question: Any) -> Selection:
-        """Find a trade-off as :meth:`hyperfront.Front.select` does; ``predict`` and ``score`` use it from now on."""
+        """Find a trade-off as :meth:`hyperfront.Front.select` does; ``predict`` and ``score`` use it from now on.
+
+        ``confidence=.95`` certifies its limits on the rows that ``calibration_fraction`` set aside.
+        """
+        check_is_fitted(self, "model_")
+        if question.get("confidence") is not None and "calibration" not in self._rows:
+            raise SelectionError(
+                "no rows can certify limits: fit set none aside",
+                got=f"{type(self).__name__}(calibration_fraction={self.calibration_fraction:g})",
+                fix="calibration_fraction=0.2 and a new fit, or no confidence=",
+            )
         choice = self.front_.select(**question)
         self.ray_ = choice.ray.double().numpy()
+        if useless := near_constant(choice.values):
+            warnings.warn(useless, stacklevel=2)
         return choice
 
     def _outputs(self, X: Any, ray: Any) -> Tensor:

@@ -26,10 +26,12 @@ def save(estimator: Any, path: Path) -> None:
         "columns": estimator.columns_,
         "names": getattr(estimator, "feature_names_in_", np.array([])).tolist(),
         "ray": estimator.ray_.tolist(),
+        "splits": list(estimator._rows),
         "classes": [_plain("classes_", value) for value in getattr(estimator, "classes_", np.array([])).tolist()],
     }
     tensors = {f"model.{name}": tensor for name, tensor in estimator.model_.state_dict().items()}
-    tensors |= {f"rows.{name}": part for name, part in zip(PARTS, estimator._measured)}
+    for split, rows in estimator._rows.items():
+        tensors |= {f"rows.{split}.{name}": part for name, part in zip(PARTS, rows)}
     document = {"estimator": type(estimator).__name__, "fitted": fitted, "model": estimator.model_.document()}
     checkpoint.write(path, tensors, document)
 
@@ -58,11 +60,18 @@ def load(kind: type[Any], path: Path) -> Any:
         if fitted["classes"]:
             estimator.classes_ = np.array(fitted["classes"])
         estimator.ray_ = estimator.model_.check(fitted["ray"])[0].double().numpy()
-        estimator._measured = tuple(tensors[f"rows.{name}"] for name in PARTS)
+        splits = _splits(fitted["splits"])
+        estimator._rows = {split: tuple(tensors[f"rows.{split}.{name}"] for name in PARTS) for split in splits}
         estimator._front = None
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError("the estimator in the file is damaged", got=f"{path}: {error!r}") from None
     return estimator
+
+
+def _splits(names: Any) -> list[str]:
+    if sorted({*names} - {"calibration"}) not in (["train"], ["val"]):
+        raise ValueError(f"splits {names}")
+    return names
 
 
 def _plain(name: str, value: Any) -> Any:

@@ -22,7 +22,7 @@ class ParetoRegressor(RegressorMixin, ParetoEstimator):
 
     >>> import numpy as np
     >>> X = np.linspace(-1, 1, 40)[:, None]
-    >>> model = ParetoRegressor(steps=100, random_state=0).fit(X, 3 * X[:, 0])
+    >>> model = ParetoRegressor(random_state=0).fit(X, 3 * X[:, 0])
     >>> bool(model.predict([[0.9]], ray=[0.9, 0.1]) > model.predict([[0.9]], ray=[0.1, 0.9]))
     True
 

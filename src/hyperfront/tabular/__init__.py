@@ -10,6 +10,7 @@
 of the columns is a :class:`Schema`, which the model holds.
 """
 
+from hyperfront.tabular.constant import near_constant
 from hyperfront.tabular.prediction import Prediction, predict, schema_of
 from hyperfront.tabular.reading import read
 from hyperfront.tabular.recipe import recipe_for
@@ -20,6 +21,7 @@ __all__ = [
     "Column",
     "Prediction",
     "Schema",
+    "near_constant",
     "predict",
     "problem",
     "problem_of",

@@ -13,7 +13,7 @@ The order is that of the raw numbers of the generator PCG64, which NumPy promise
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -65,6 +65,34 @@ def split_column(plan: Plan, columns: Columns) -> str | None:
     if column not in columns:
         raise unknown_name("column", str(column), columns)
     return column
+
+
+def caveat(plan: Plan) -> str | None:
+    """Why the calibration rows of a plan are no random sample of new rows; None if they are one."""
+    kind = "rows" if isinstance(plan, str) else next(iter(plan))
+    return {
+        "time": "the rows were split by time, so they are no random sample: nothing is certified for later times",
+        "group": "whole groups of rows were split, so rows are not independent, which the test assumes",
+    }.get(kind)
+
+
+def check_groups(names: Sequence[str], members: np.ndarray, rows: Mapping[str, np.ndarray], smallest: int) -> list[str]:
+    """Return notes on groups with fewer than a third of ``smallest`` rows in a split; none at all is an error.
+
+    ``members`` are the groups of all rows, 1, 2, ... in the order of their names.
+    """
+    notes = []
+    for split, chosen in rows.items():
+        counts = np.bincount(members[chosen], minlength=len(names) + 1)[1:]
+        for name, count in zip(names, counts.tolist()):
+            if not count:
+                raise DataError(
+                    f"no row of the group {name!r} is in the {split} split",
+                    fix="another seed=, other shares=, more rows of this group, or join it with another one",
+                )
+            if count < smallest / 3:
+                notes.append(f"the group {name!r} has {count} rows in the {split} split: its rates there are chance")
+    return notes
 
 
 def check_shares(shares: Mapping[str, float]) -> dict[str, float]:

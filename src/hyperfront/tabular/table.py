@@ -26,7 +26,7 @@ from hyperfront.tabular.reading import digest, load_bytes, parse
 from hyperfront.tabular.recipe import MODEL, SOLVER, recipe_for
 from hyperfront.tabular.schema import Schema, Task
 from hyperfront.tabular.showing import presentation
-from hyperfront.tabular.splits import SHARES, Plan, split_column, split_rows
+from hyperfront.tabular.splits import SHARES, Plan, caveat, check_groups, split_column, split_rows
 
 Splits = dict[str, tuple[Tensor, ...]]
 
@@ -69,7 +69,7 @@ def problem(
         positive: The positive class; by default the last one, by number or alphabet.
         split: ``"rows"``, ``{"group": column}`` or ``{"time": column}`` (:mod:`hyperfront.tabular.splits`).
         shares: The shares of the splits ``train``, ``val``, ``calibration`` and ``test``.
-        smallest_group: The fewest rows of a group.
+        smallest_group: The fewest rows of a group; below a third of it in one split there is a warning.
         network: ``"mlp"``, ``"resnet"`` or ``"linear"`` (:mod:`hyperfront.tabular.network`).
         encoding: The encoding of a text file, if not UTF-8.
         seed: Fixes the splits.
@@ -95,12 +95,13 @@ def problem(
     rows = split_rows(columns, split, shares, seed)
     divided_by = split_column(split, columns)
     schema, notes = discover(columns, wishes, rows["train"], [divided_by] if divided_by else [])
+    encoded = encode(schema, columns)
+    notes += check_groups(schema.groups, encoded[3].numpy(), rows, smallest_group)
     if dropped:
         notes.insert(0, f"{dropped:,} rows have no target and are left out")
     if notes:
         warnings.warn("; ".join(notes), stacklevel=2)
     wanted = named.by_name(schema, objectives)
-    encoded = encode(schema, columns)
     arguments = {
         "schema": schema.document(),
         "data": {**source, "content": fingerprint(encoded)},
@@ -194,7 +195,7 @@ def assemble(schema: Schema, objectives: Mapping[str, Any], arguments: Mapping[s
         recipe = recipe_for(source.rows)
         return recipe.hypernetwork(SOLVER) | {"validation_rays": recipe.evaluation_rays}
 
-    return replace(made, wrapping=MODEL, training=training)
+    return replace(made, wrapping=MODEL, training=training, caveat=caveat(arguments.get("split", "rows")))
 
 
 def encode(schema: Schema, columns: Columns) -> tuple[Tensor, ...]:

@@ -24,10 +24,12 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from hyperfront.errors import HyperfrontError, check_choice, check_flag
 from hyperfront.front import Front, alignment, evaluate
+from hyperfront.front.threads import few_for_small_work, work
 from hyperfront.model import ParetoModel
 from hyperfront.model.expected import expect_device
 from hyperfront.preferences import Dirichlet, Preferences, layout
 from hyperfront.problem import Problem
+from hyperfront.problem.sources import looking
 from hyperfront.solvers import EPO, Solver
 from hyperfront.storage import files, locks
 from hyperfront.storage.provenance import environment
@@ -100,6 +102,7 @@ def fit(
 
     Some problems, such as tables, have their own defaults (:attr:`Problem.training`); the other problems have the
     defaults below.
+    On a CPU, small models train with one thread, unless the number of threads was set (docs/benchmarks.md).
 
     Args:
         model: A model that :func:`hyperfront.wrap` made.
@@ -186,12 +189,22 @@ def fit(
     model.alignment = model.alignment[:0]  # an alignment applies to the weights that it was measured with only
     model.record = job.record()
     job.check_folder(resume)
-    with _surroundings(job):
+    with _surroundings(job), few_for_small_work(model.device, lambda: _work(job)):
         run = _prepare(job, engine, resume)
         with _discarding(folder):
             history = run_epochs(job, *run)
         front = _finish(job, run.checkpoints)
     return Run(model=model, front=front, history=history, folder=folder)
+
+
+def _work(job: Job) -> float:
+    """The multiply-adds of the forward passes of one step; none without data."""
+    source, size, device = job.problem.train.source, job.settings.batch_size, job.model.device
+    if not job.problem.has_data:
+        return 0.0
+    with looking(source, device):
+        batch = next(source.epoch(size, torch.Generator().manual_seed(0), device, 0), None)
+    return 0.0 if batch is None else work(job.model, job.problem.inputs(batch))
 
 
 class _Prepared(NamedTuple):

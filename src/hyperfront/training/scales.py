@@ -5,7 +5,7 @@ larger ratio of losses. This was measured with two losses ``1 - exp(-|x -+ c|^2)
 (``benchmarks/scales.py``): at a ratio of 100 EPO, Tchebycheff, smooth Tchebycheff, LS and HVMax keep 6 to 17 % of the
 hypervolume that they reach at a ratio of 1; at 1,000 all even rays end at one end of the front. A loss that starts near
 its minimum, such as a gap between groups, may begin a thousand times smaller than another one and then grow. So the
-warning comes at a ratio of 10,000.
+warning comes at a ratio of 10,000. Losses with bounds are not compared: their size is known.
 """
 
 from __future__ import annotations

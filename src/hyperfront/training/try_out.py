@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 
 import torch
@@ -41,7 +42,8 @@ def try_out(step: Step, rays: Tensor, batch: Batch) -> None:
         ) from None
     seen = step.ideals.without_rounding(losses.detach())
     check_losses(seen, problem.objectives, step.solver, where="at the first step")
-    warn_of_scales(seen, problem.objectives, step.solver)
+    free = [problem.meanings[name].bounds is None for name in problem.objectives]  # a gap starts near 0 and grows
+    warn_of_scales(seen[:, free], tuple(itertools.compress(problem.objectives, free)), step.solver)
     with named_failures(problem, model.target.network(leaf[0]), part):
         ignorant = _blind(problem, model, leaf, rays, batch, split)
     for name, blind in ignorant.items():

@@ -128,7 +128,6 @@ def train(
     if batch_size is not None and not built.has_data:
         raise HyperfrontError(f"{name} has no data to make batches of", fix="leave --batch-size out")
     set_tf32(tf32)
-    torch.set_num_threads(1)  # more threads gain nothing with tensors this small, and lose much on a busy machine
 
     _ = built.train.source  # an error in the data is raised first
     torch.manual_seed(seed)

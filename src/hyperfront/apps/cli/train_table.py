@@ -20,6 +20,7 @@ from hyperfront.front.certificate import Certificate
 from hyperfront.problem import Problem
 from hyperfront.solvers.names import make_solver
 from hyperfront.storage import files
+from hyperfront.tabular import near_constant
 from hyperfront.tabular import problem as make_problem
 from hyperfront.training import Progress, fit
 from hyperfront.training.runs import Run, RunFolder
@@ -191,6 +192,8 @@ def _conclusion(folder: RunFolder, choice: Selection | None, test: Front | None)
     lines.append(f"On test rows, which chose nothing: {', '.join(on_test)}.")
     if choice.certificate is not None:
         lines += _certified(choice, choice.certificate)
+    if useless := near_constant(choice.values):
+        lines.append(f"Warning: {useless}.")
     broken = [
         choice.meanings[name].label
         for name, (sign, bound) in choice.limits.items()
@@ -214,7 +217,7 @@ def _certified(choice: Selection, certificate: Certificate) -> list[str]:
     for name, limit in certificate.limits.items():
         side = "at most" if limit.sign == "<=" else "at least"
         lines.append(f"  the {choice.meanings[name].label} is {side} {limit.limit:g} ({limit.method} test).")
-    return lines
+    return [*lines, *certificate.remarks()]
 
 
 def _check_question(limit: tuple[str, ...], goal: str | None, confidence: float | None) -> None:

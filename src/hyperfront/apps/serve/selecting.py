@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import threading
-import time
 from dataclasses import replace
 from typing import Any, final
 
@@ -16,8 +15,8 @@ from hyperfront.model import ParetoModel
 from hyperfront.preferences import layout
 from hyperfront.problem import Problem
 
-PATIENCE = 5.0
-"""Approximate time in seconds of a search; a round measures seven rays in each of three searches."""
+ROUNDS = 8
+"""Rounds of each of three searches; a fixed number, so that an answer does not depend on the load of the machine."""
 GRID = 25
 """Rays measured at the first request, if the run has no front."""
 
@@ -30,14 +29,13 @@ class Selector:
         self.model, self.problem, self.stored = model, problem, stored
         self._lock = threading.Lock()
         self._front: Front | None = None
-        self._rounds = 8
 
     def __call__(self, choice: Choice) -> dict[str, Any]:
         """The operating point as JSON: its ray, with the losses and scores there."""
         with self._lock:
             if self._front is None:
                 self._front = self._open()
-            found = choice.select(self._front, rounds=self._rounds).document()
+            found = choice.select(self._front, rounds=ROUNDS).document()
         values = found.pop("values")
         return found | {
             "losses": {name: values[name] for name in self._front.objectives},
@@ -57,11 +55,9 @@ class Selector:
         rays = stored.rays if stored else layout(GRID, model.m, model.objectives)
         try:
             split = problem.val
-            start = time.perf_counter()
             first = evaluate(model, split, rays[:1])
         except (DataError, ProblemError):  # no validation data here
             return None
-        self._rounds = max(1, min(8, int(PATIENCE / (21 * (time.perf_counter() - start) + 1e-9))))
         if stored is None or {*stored.scores} != {*first.scores}:
             return evaluate(model, split, rays)
         return replace(first, rays=stored.rays, losses=stored.losses, scores=stored.scores)
