@@ -221,7 +221,7 @@ def points_for(m: int) -> tuple[float, ...]:
         SmoothTchebycheff(ideal=points_for(4)),
         PBI(ideal=points_for(2)),
         COSMOS(1.0, ideal=points_for(2)),
-        HVMax(reference=points_for(2)),
+        HVMax(reference=(1.0, 1.0)),
     ],
     ids=named,
 )
