@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -29,6 +30,7 @@ from hyperfront.solvers import (
     Tchebycheff,
     lift,
 )
+from hyperfront.storage.provenance import describe
 
 NAN, INF = math.nan, math.inf
 NO_NUMBER = (NAN, INF, "a", True)
@@ -80,6 +82,11 @@ def test_wrong_settings_beside_others_are_refused_too():
     ):
         with pytest.raises(hf.HyperfrontError):
             make()
+
+
+def test_numbers_of_numpy_are_numbers():
+    assert torch.equal(hf.rays(np.int64(3), 2), hf.rays(3, 2))
+    assert describe({"epochs": np.int64(3), "lr": np.float32(0.5)}) == {"epochs": 3, "lr": 0.5}
 
 
 def test_settings_that_are_right_are_kept_as_they_are_given():

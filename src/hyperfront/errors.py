@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import numbers
 from collections.abc import Iterable
 
 
@@ -90,13 +91,13 @@ def check_number(
 ) -> None:
     """Raise an error unless ``value`` is a finite number from ``low`` to ``high``, but not the bound ``without``.
 
-    A bool is no number, and neither is a tensor or a text.
+    NumPy's numbers are numbers; a bool, a tensor and a text are none.
 
     >>> check_number("epochs", 30, 1, whole=True)
     """
     kind = "whole" if whole else "finite"
-    number = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
-    if number and abs(value) < math.inf and low <= value <= high and value != without:
+    number = isinstance(value, numbers.Integral if whole else numbers.Real) and not isinstance(value, bool)
+    if number and math.isfinite(value) and low <= value <= high and value != without:  # pyrefly: ignore
         return
     bounds = [f"{'>' if low == without else '>='} {low:,}"] if low > -math.inf else []
     bounds += [f"{'<' if high == without else '<='} {high:,}"] if high < math.inf else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import numbers
 import os
 import platform
 import subprocess
@@ -21,6 +22,8 @@ def describe(thing: Any) -> Any:
     """Describe ``thing`` as JSON: dataclasses by name and fields, functions by module and name."""
     if thing is None or isinstance(thing, bool | int | float | str):
         return thing
+    if isinstance(thing, numbers.Real):  # of NumPy
+        return int(thing) if isinstance(thing, numbers.Integral) else float(thing)
     if isinstance(thing, Tensor):
         return thing.tolist()
     if isinstance(thing, dict):
