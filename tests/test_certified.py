@@ -276,7 +276,7 @@ def test_limits_that_no_rows_can_certify_are_answered_with_the_smallest_that_the
         (lambda front: front.select(maximize="accuracy", subject_to={"fpr_gap": 0.2}, future_rows=9), "needs a conf"),
         (
             lambda front: front.select(maximize="accuracy", subject_to={"fpr_gap": 1}, confidence=0.9, future_rows=0),
-            "future_rows is not",
+            "future_rows is",
         ),
         (
             lambda front: replace(front, origin=None).select(

@@ -47,6 +47,7 @@ def test_a_frame_with_groups_is_learned_selected_from_and_predicted_at_any_ray(f
     assert len(two.schema_.groups) == 6
 
 
+@pytest.mark.filterwarnings("ignore:the chosen model")
 def test_estimators_survive_pickle_and_files_without_it(frame, tmp_path):
     X, y = frame[["age", "income", "job"]], frame["paid"]
     model = ParetoClassifier(**QUICK).fit(X, y)
