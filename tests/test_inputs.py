@@ -860,6 +860,7 @@ def test_parameters_in_pieces_are_refused(tmp_path):
             "backward": lambda: hf.backward(whole, RAYS, lambda net: (), solver=hf.LS()),
             "save": lambda: whole.save(tmp_path / "model.safetensors"),
             "wrap": lambda: model(module),
+            "the model": lambda: whole.at(RAYS[0]),
         }
         for use, call in calls.items():
             with pytest.raises(TargetError, match=f"(?s){use} needs all of a parameter.*DTensor"):

@@ -126,7 +126,7 @@ class Trial:
         return Gradients(result.losses, result.weights, grads(self.model))
 
     def _reference(self) -> Gradients:
-        plain = self.setup.module().train(self.model.training)
+        plain = self.setup.module()
         if not self.model.training:
             plain = predictor(self.model, plain, self.rays[0], self._predict)
         torch.manual_seed(3)

@@ -96,8 +96,10 @@ def grads(model: hf.ParetoModel) -> list[Tensor]:
 def predictor(model: hf.ParetoModel, copy: nn.Module, ray: Tensor, run: Callable[[nn.Module], object]) -> nn.Module:
     """The copy at one ray in evaluation mode; BatchNorm has the statistics of the batch that ``run`` calls it on."""
     load(copy, assembled(model, copy, model.hypernet(ray[None])[0]))
+    copy.train()  # a module may keep some of its layers out of it
+    norms = [layer for layer in copy.modules() if isinstance(layer, _BatchNorm) and layer.training]
+    norms = [layer for layer in norms if layer.track_running_stats]
     copy.eval()
-    norms = [layer for layer in copy.modules() if isinstance(layer, _BatchNorm) and layer.track_running_stats]
     for layer in norms:
         layer.train()
         layer.reset_running_stats()
@@ -107,4 +109,5 @@ def predictor(model: hf.ParetoModel, copy: nn.Module, ray: Tensor, run: Callable
             layer.track_running_stats = False  # hyperfront always uses the instance's own statistics
     if norms:
         run(copy)
-    return copy.eval()
+    copy.eval()
+    return copy

@@ -46,7 +46,9 @@ class Setup:
     def module(self) -> nn.Module:
         """The module, made anew with the same numbers, in training mode."""
         made = self.converted(self.case.build(self.dtype, self.device))
-        return (Checkpointed(made) if self.feature.checkpointed else made).train()
+        made = Checkpointed(made) if self.feature.checkpointed else made
+        made.train()  # which need not return the module
+        return made
 
     def run(self, network: Callable[..., Any]) -> Any:
         """The output of a plain module, or of what hyperfront hands out in its place."""

@@ -17,6 +17,7 @@ from hyperfront.front.threads import few_for_small_work, work
 from hyperfront.model import ParetoModel
 from hyperfront.model.derivatives import retried
 from hyperfront.model.expected import expect_model
+from hyperfront.model.normalization import modes_kept
 from hyperfront.model.substitution import called
 from hyperfront.problem import Problem, Split
 from hyperfront.problem.losses import Measure
@@ -91,9 +92,8 @@ def _measure(model: ParetoModel, split: Split, rays: Tensor, batch_size: int) ->
         found = {name: measure.statistics(output, batch) for name, measure in measures.items()}
         return {name: map_tensors(_widened, s) if measures[name].additive else s for name, s in found.items()}
 
-    mode = model.training
-    model.eval()
-    try:
+    with modes_kept(model, model.target):
+        model.eval()
         found: list[dict[str, Any]] = []  # the statistics of each ray over all batches so far
         for part in model.prepare(rays).split(at_once):
             theta, sums = model.hypernet(part), dict[str, Any]()  # sums of all rays at once
@@ -109,8 +109,6 @@ def _measure(model: ParetoModel, split: Split, rays: Tensor, batch_size: int) ->
             if not sums and not any(others):
                 raise ProblemError(f"the {split.name} split is empty")
             found += [total | other for total, other in zip(_each_ray(sums, len(part)), others)]
-    finally:
-        model.train(mode)
 
     def values(name: str) -> Tensor:
         return torch.stack([measures[name].value(total[name]).reshape(()).double().cpu() for total in found])

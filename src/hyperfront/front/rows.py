@@ -19,6 +19,7 @@ from hyperfront.front.bootstrap import RESAMPLES, Bootstrap, counts
 from hyperfront.front.evidence import BoundedGap, BoundedMean, Evidence, Resampled, Scale
 from hyperfront.model import ParetoModel
 from hyperfront.model.derivatives import retried
+from hyperfront.model.normalization import modes_kept
 from hyperfront.model.stacking import Crossing, stack
 from hyperfront.model.substitution import called
 from hyperfront.problem import Described, Gap, Mean, Problem, Split
@@ -104,17 +105,15 @@ def evidence(
 
 def _outputs(model: ParetoModel, split: Split, ray: Tensor, batch_size: int) -> Iterator[tuple[Any, Any]]:
     """The outputs of the network at the ray, with their batches."""
-    problem, mode = split.problem, model.training
-    model.eval()
-    try:
+    problem = split.problem
+    with modes_kept(model, model.target):
+        model.eval()
         rays = model.prepare(ray)
         theta = model.hypernet(rays)
         run = retried(lambda network, batch: called(network, problem.inputs(batch)))
         for batch in split.source.batches(batch_size, model.device):
             outputs = model.target.map(run, theta, rays, batch, split=False)
             yield map_tensors(lambda tensor: tensor[0], outputs), batch
-    finally:
-        model.train(mode)
 
 
 def _of_rows(name: str, measure: Any, output: Any, batch: Any) -> Any:

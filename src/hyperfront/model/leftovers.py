@@ -9,11 +9,11 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from hyperfront.model.substitution import Absent
+from hyperfront.errors import TargetError
+from hyperfront.model.placeholders import Absent, is_wrapped
 from hyperfront.storage.nests import things
 
 
@@ -23,6 +23,19 @@ def duplicate(thing: Any, memo: dict[int, Any] | None = None) -> Any:
         return copy.deepcopy(thing, {} if memo is None else memo)
 
 
+def private_copy(module: nn.Module) -> nn.Module:
+    """A copy of a module that somebody gave."""
+    try:
+        return duplicate(module)
+    except Exception as error:  # all that the things in it may raise
+        raise TargetError(
+            "the module cannot be copied, and its generated weights live in a copy",
+            got=f"{type(error).__name__}: {error}",
+            expected="attributes that copy.deepcopy can copy",
+            fix="take locks, open files and the like out of the module, or write its __deepcopy__",
+        ) from error
+
+
 def settle(module: nn.Module) -> None:
     """Replace leftovers on a module by such copies, so that the module can be copied and pickled."""
     memo: dict[int, Any] = {}  # one memo for all layers, so that shared lists stay shared
@@ -30,24 +43,21 @@ def settle(module: nn.Module) -> None:
         for name, value in vars(layer).items():
             found = things(value)
             held = any(isinstance(thing, nn.Module | nn.Parameter | Absent) for thing in found)  # not ours to copy
-            if any(map(_is_leftover, found)) and not held:
+            if any(map(is_leftover, found)) and not held:
                 vars(layer)[name] = duplicate(value, memo)
 
 
-def _is_leftover(thing: Any) -> bool:
-    return isinstance(thing, Tensor) and (_is_dead(thing) or not thing.is_leaf)
-
-
-def _is_dead(tensor: Tensor) -> bool:
-    return torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+def is_leftover(thing: Any) -> bool:
+    """Whether a thing is a tensor that a call computed, with a graph or under vmap."""
+    return isinstance(thing, Tensor) and (is_wrapped(thing) or not thing.is_leaf)
 
 
 class _CopiesLeftovers(TorchFunctionMode):
     """Makes ``copy.deepcopy`` copy leftovers within the ``with`` block."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is not Tensor.__deepcopy__ or not _is_leftover(args[0]):
+        if func is not Tensor.__deepcopy__ or not is_leftover(args[0]):
             return func(*args, **(kwargs or {}))
         tensor, memo = args
-        memo[id(tensor)] = None if _is_dead(tensor) else tensor.detach().clone()
+        memo[id(tensor)] = None if is_wrapped(tensor) else tensor.detach().clone()
         return memo[id(tensor)]

@@ -53,6 +53,8 @@ class ParetoModel(nn.Module):
     def check(self, rays: Tensor | Sequence) -> Tensor:
         """Check rays, and return them as ``[R, m]`` on the model's device, in its precision."""
         first = next(self.hypernet.parameters())
+        if hasattr(first, "placements"):  # a DTensor
+            refuse_sharded(self, "the model")
         return validate(rays, self.m, self.objectives).to(first)
 
     def prepare(self, rays: Tensor | Sequence) -> Tensor:
@@ -145,6 +147,7 @@ class ParetoModel(nn.Module):
             "target": {
                 "tensors": [asdict(spec) | {"shape": list(spec.shape)} for spec in self.target.tensors],
                 "batchnorm": self.target.batchnorm,
+                "resting": sorted(self.target.normalization.resting),
                 "assembly": {
                     "kind": self.target.assembly.kind,
                     "options": self.target.assembly.options(),

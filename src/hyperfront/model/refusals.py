@@ -3,95 +3,122 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import partial
-from types import CellType, FunctionType
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.parameter import UninitializedParameter
 from torch.nn.utils import parametrize
 from torch.nn.utils.parametrizations import _SpectralNorm
 from torch.nn.utils.spectral_norm import SpectralNorm
 
 from hyperfront.errors import TargetError
-from hyperfront.model.substitution import references
+from hyperfront.model.contents import Found, held
 
-_EMPTY = CellType()  # a variable of a closure that has no value yet
+
+def refuse_given(module: nn.Module) -> None:
+    """Raise an error for what a copy of the module would lose, or could not be made of."""
+    for name, layer in module.named_modules():
+        if "_torchdynamo_orig_callable" in vars(layer):  # importing its type takes seconds
+            raise TargetError(
+                "torch.compile made this layer into a function of the weights that it has now",
+                got=f"{name or 'the module'}: a {type(layer).__name__}",
+                fix="wrap the module before it is compiled; hyperfront.fit(engine='compiled') compiles whole steps",
+            )
+    listed, own = (list(named(module)) for named in (type(module).named_parameters, nn.Module.named_parameters))
+    if [name for name, _ in listed] != [name for name, _ in own]:
+        raise TargetError(
+            "the module lists other parameters than it has",
+            got=f"named_parameters() of {type(module).__name__}, with {len(listed)} of {len(own)}",
+            fix="do not override named_parameters; choose by generate=, and freeze by requires_grad_(False)",
+        )
+    for name, tensor in [*own, *module.named_buffers()]:
+        if tensor.is_meta and not isinstance(tensor, UninitializedParameter):
+            raise TargetError(
+                "the module has tensors without values",
+                got=f"{name} on the device 'meta'",
+                fix="module.to_empty(device='cpu'), and initialize it",
+            )
+    for name, parameter in own:
+        _refuse_parameter(name, parameter)
+
+
+def _refuse_parameter(name: str, parameter: nn.Parameter) -> None:
+    if type(parameter) not in (nn.Parameter, Tensor, UninitializedParameter):  # a Tensor: in copies of programs
+        raise TargetError(
+            "a generated tensor is a plain one, and this parameter is of a type of its own",
+            got=f"{name}: a {type(parameter).__name__}",
+            expected="nn.Parameter",
+        )
+    if parameter.requires_grad and (parameter._backward_hooks or parameter._post_accumulate_grad_hooks):
+        raise TargetError(
+            "a hook on the gradient of a parameter would see none: the parameter's place is taken by generated tensors",
+            got=f"a hook on {name}",
+            expected="parameters without hooks",
+            fix="a hook on a tensor that forward computes; for a mask, multiply the weight by it in forward "
+            "(torch.nn.utils.parametrize)",
+        )
+
+
+ONCE = "run the module once before wrapping it, if only its first call does so"
+WRITTEN = "the forward pass changes its weights in place, and generated weights are made anew for every call"
+WRITTEN_FIX = f"{ONCE}; else compute with changed copies (self.weight.clamp(...)), or leave them out of generate=..."
+_FAILURES = {
+    "you can only change requires_grad flags of leaf variables": (
+        "the forward pass switches gradients of a parameter on or off, and generated tensors are results of the "
+        "hypernetwork",
+        "requires_grad_(...) before the module is wrapped",
+    ),
+    "Only Tensors created explicitly by the user": (
+        "the forward pass copies a layer or parameter, and a copy of generated tensors would have no gradient",
+        "use the layer itself, or leave it out of generate=...",
+    ),
+    "is a view and its base or another view of its base has been modified inplace": (
+        WRITTEN,
+        WRITTEN_FIX,
+    ),
+}
+"""PyTorch's words for what generated tensors do not allow: an error of ours, and its fix."""
+
+
+def refuse_failure(error: RuntimeError) -> None:
+    """Raise an error that says what to do, if a call failed because the tensors are generated."""
+    for words, (what, fix) in _FAILURES.items():
+        if words in str(error):
+            raise TargetError(what, got=str(error).partition("\n")[0], fix=fix) from error
 
 
 def refuse(module: nn.Module, generated: Collection[str]) -> None:
     """Raise an error for parts of ``module`` that would compute wrong results with these generated tensors."""
-    _refuse_unregistered(module)
-    _refuse_functions(module)
+    known = {id(parameter) for parameter in module.parameters()}
+    for found in held(module):
+        if isinstance(found.thing, nn.Parameter):
+            _refuse_held(found, id(found.thing) in known)
     _refuse_spectral_norm(module, set(generated))
     _refuse_renormalized(module, set(generated))
 
 
-def _refuse_unregistered(module: nn.Module) -> None:
-    """Raise an error for parameters in plain lists that the module does not know, or that cannot be replaced there."""
-    known = {id(parameter) for parameter in module.parameters()}
-    for prefix, layer in module.named_modules():
-        for container, key, tensor in references(layer):
-            if id(tensor) in known and not isinstance(container, tuple):
-                continue
-            if isinstance(tensor, nn.Parameter):
-                fault = "where it cannot be replaced" if id(tensor) in known else "where it is not registered"
-                raise TargetError(
-                    "a parameter cannot be replaced by a generated one",
-                    got=f"a parameter of shape {list(tensor.shape)} at {key!r} of a {type(container).__name__} in "
-                    f"{prefix or type(layer).__name__}, {fault}",
-                    expected="parameters in attributes, nn.ParameterList or nn.ParameterDict; layers in nn.ModuleList",
-                )
-        for name, value in vars(layer).items():
-            if name != "_modules" and (strange := _modules(value, known)):
-                raise TargetError(
-                    "the module has layers that it did not register, so nothing is generated for them",
-                    got=f"{strange} in the attribute {name!r} of {prefix or type(layer).__name__}",
-                    expected="layers in attributes, nn.ModuleList or nn.ModuleDict",
-                    fix=f"self.{name} = nn.ModuleList(...)",
-                )
-
-
-def _modules(value: object, known: set[int]) -> str | None:
-    """Return the type of a layer with unknown parameters in a list, tuple or dict, if there is one."""
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
-    for layer in inner:
-        if isinstance(layer, nn.Module) and any(id(parameter) not in known for parameter in layer.parameters()):
-            return type(layer).__name__
-    return None
-
-
-def _refuse_functions(module: nn.Module) -> None:
-    """Raise an error for functions that hold tensors: the tensors cannot be replaced there, and a copy of the module
-    has the same function with the same tensors."""
-    for prefix, layer in module.named_modules():
-        for name, value in vars(layer).items():
-            if not name.endswith("_hooks") and (held := _held(value)):
-                raise TargetError(
-                    "a function holds a layer or parameter, so it would compute with other weights than the generated",
-                    got=f"{name!r} of {prefix or type(layer).__name__}, which holds a {held}",
-                    expected="a method, which finds its layers and parameters through self",
-                    fix=f"def {name}(self, ...)",
-                )
-
-
-def _held(value: object) -> str | None:
-    """Return the type of a parameter, or of a layer with parameters, in a function's closure, defaults or arguments.
-
-    Layers in a ``partial`` are copied with the module, and work.
-    """
-    inner: list[object] = []
-    if isinstance(value, partial):
-        parts = (value.func, *value.args, *value.keywords.values())
-        inner = [part for part in parts if not isinstance(part, nn.Module)]
-    elif isinstance(value, FunctionType):
-        inner = [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()]
-        inner += [cell.cell_contents for cell in value.__closure__ or () if cell != _EMPTY]
-    for each in inner:
-        if isinstance(each, nn.Parameter) or (isinstance(each, nn.Module) and any(True for _ in each.parameters())):
-            return type(each).__name__
-        if found := _held(each):
-            return found
-    return None
+def _refuse_held(found: Found, known: bool) -> None:
+    """A parameter in an attribute works if the module knows it, and if another tensor can take its place there."""
+    place = f"a parameter of shape {list(found.thing.shape)} at {found.place}"
+    if found.foreign:  # a copy of the module holds the same function, with the same tensors
+        raise TargetError(
+            f"{found.foreign} holds a {found.owner or 'parameter'} and would compute with other weights",
+            got=place,
+            expected="a method, which finds its layers and parameters through self",
+        )
+    if found.owner and not known:
+        raise TargetError(
+            "the module has layers that it did not register, so nothing is generated for them",
+            got=f"a {found.owner}, with {place}",
+            expected="layers in attributes, nn.ModuleList or nn.ModuleDict",
+        )
+    if found.fixed or not known:
+        fault = "which is not registered" if not known else f"which no other tensor can enter: it is in {found.fixed}"
+        raise TargetError(
+            "a parameter lies where it cannot be replaced by a generated one",
+            got=f"{place}, {fault}",
+            expected="parameters in attributes, nn.ParameterList or nn.ParameterDict; layers in nn.ModuleList",
+        )
 
 
 def _refuse_spectral_norm(module: nn.Module, generated: set[str]) -> None:

@@ -53,6 +53,7 @@ def restore(
         assembly=partial(ASSEMBLIES[assembly["kind"]], **assembly["options"]),
         batchnorm=document["target"]["batchnorm"],
     )
+    target.normalization.rest(document["target"].get("resting", []))
     made = (
         _stored(stored_hypernet, len(objectives), target, tensors)
         if hypernet is None

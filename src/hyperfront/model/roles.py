@@ -57,7 +57,9 @@ def matching(module: nn.Module, generate: Generate) -> list[str]:
     def chosen(name: str, parameter: nn.Parameter) -> bool:
         return patterns(name, parameter) if callable(patterns) else any(fnmatch.fnmatch(name, p) for p in patterns)
 
-    return [name for name, p in parameters.items() if (p.is_floating_point() or p.is_complex()) and chosen(name, p)]
+    everywhere = module.named_parameters(remove_duplicate=False)  # a tied one is chosen by any of its names
+    found = {id(p) for name, p in everywhere if (p.is_floating_point() or p.is_complex()) and chosen(name, p)}
+    return [name for name, p in parameters.items() if id(p) in found]
 
 
 def table(module: nn.Module, made: Collection[str], base: Rest | None, rest: Rest) -> tuple[TensorSpec, ...]:

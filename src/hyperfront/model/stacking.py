@@ -11,9 +11,11 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.module import _global_backward_hooks, _global_backward_pre_hooks
 
 from hyperfront.errors import HyperfrontError, LossError, TargetError
 from hyperfront.kernels.layers import ConvReluPool
+from hyperfront.model.placeholders import RaysApartError
 from hyperfront.storage.containers import PLAIN, how_to_register
 from hyperfront.storage.nests import leaves, map_leaves, map_tensors, tensors, things
 
@@ -32,30 +34,37 @@ FAILURES = (RuntimeError, ValueError, NotImplementedError)
 class Stacking:
     """The way to run several rays of ``module``: ``mode`` is ``"loop"``, ``"vmap"``, or ``"auto"`` for the faster."""
 
-    def __init__(self, module: nn.Module, mode: str):
+    def __init__(self, module: nn.Module, mode: str, remembered: Callable[[], Callable[[], None]]):
         self.module, self.mode = module, mode
+        self._remembered = remembered
+        """Returns a function that puts the tensors that calls change back to what they are now."""
+        self._hooked = any(layer._backward_hooks or layer._backward_pre_hooks for layer in module.modules())
+        if self._hooked and mode == "vmap":
+            raise hooked()
         self._works: dict[str, bool] = {}
         """Whether several rays can be run together, for each of forward and backward pass that was tried."""
 
     @contextmanager
     def attempt(self, device: torch.device, direction: Literal["forward", "backward"]) -> Iterator[None]:
         """Try to run rays together within the ``with`` block. In mode ``"auto"`` a failure raises no error, but is
-        remembered: the caller then runs the rays in a loop."""
+        remembered: the caller then runs the rays in a loop, with random numbers and buffers as they were."""
         if self.mode == "vmap":
             with _named():
                 yield
             return
         known = self._works.get(direction) or torch.compiler.is_compiling()
-        before = None if known else _random_state(device)
+        before = None if known else (_random_state(device), self._remembered())
         try:
             yield
             self._works[direction] = True
-        except LossError:  # a fault of the losses, which one ray alone has too
+        except (LossError, RaysApartError):  # a fault of the losses, which one ray alone has too, or one seen too late
             raise
         except FAILURES:
             self._works[direction] = False
             if before:
-                _set_random_state(device, before)  # as if the attempt had drawn nothing for dropout
+                random, restore = before
+                _set_random_state(device, random)  # as if the attempt had drawn nothing for dropout
+                restore()
 
     def knows(self, direction: str) -> bool:
         """Whether rays were tried together in this pass."""
@@ -69,7 +78,7 @@ class Stacking:
         large = theta.shape[1] > _LARGE and self._has(_IMAGES)
         works = self._works.get("forward", True) and not (torch.is_grad_enabled() and self._alone)
         works = works and not torch.is_autocast_enabled(theta.device.type)  # vmap hides some operations from it
-        return works and not (len(theta) == 1 or running or large or self._has(slow))
+        return works and not (len(theta) == 1 or running or large or self._has(slow) or self._is_hooked())
 
     def wants_streams(self, theta: Tensor, running: bool) -> bool:
         """Whether to run the networks of a loop side by side, each on its own stream."""
@@ -89,8 +98,12 @@ class Stacking:
 
     def vectorizes(self, device: torch.device) -> bool:
         """Whether vmap should run the backward passes of several objectives at once."""
-        possible = device.type == "cuda" and self.mode != "loop" and not self._alone
+        possible = device.type == "cuda" and self.mode != "loop" and not self._alone and not self._is_hooked()
         return possible and not self._has(_LOOP_ALWAYS + _IMAGES)
+
+    def _is_hooked(self) -> bool:
+        """Whether layers have hooks on gradients, or all layers do; under vmap they would see other ones."""
+        return self._hooked or bool(_global_backward_hooks or _global_backward_pre_hooks)
 
     def _forgets(self) -> bool:
         """Whether calls are independent: the module has no buffers except those of BatchNorm."""
@@ -98,6 +111,14 @@ class Stacking:
 
     def _has(self, kinds: tuple[type[nn.Module], ...]) -> bool:
         return any(isinstance(layer, kinds) for layer in self.module.modules())
+
+
+def hooked() -> TargetError:
+    """The error for a module that sees other gradients, or none, where its rays go together."""
+    return TargetError(
+        "a module with hooks on gradients, or one that asks for grad_fn, cannot run the rays of a step together",
+        fix='batching="loop"',
+    )
 
 
 @contextmanager
@@ -125,12 +146,14 @@ def side_by_side(function: Callable[..., Any], arguments: Iterable[tuple]) -> li
     fill the gaps of the others. Autograd computes the gradients on the same streams."""
     here, found = torch.cuda.current_stream(), []
     lanes = _lanes(here.device)
-    for lane, each in zip(itertools.cycle(lanes), arguments):
-        lane.wait_stream(here)
-        with torch.cuda.stream(lane):
-            found.append(function(*each))
-    for lane in lanes[: len(found)]:
-        here.wait_stream(lane)
+    try:
+        for lane, each in zip(itertools.cycle(lanes), arguments):
+            lane.wait_stream(here)
+            with torch.cuda.stream(lane):
+                found.append(function(*each))
+    finally:  # a failure, too, leaves work behind on its lane
+        for lane in lanes[: len(found) + 1]:
+            here.wait_stream(lane)
     for result in tensors(found):
         result.record_stream(here)  # the lane owns its memory, and must not reuse it before this stream has read it
     return found
@@ -202,7 +225,19 @@ class _NotStacked(Exception):
 
 def _stack_leaves(first: Any, *others: Any) -> Any:
     if isinstance(first, Tensor):
-        return torch.stack([first, *others]) if others else first.unsqueeze(0)  # one ray: a view
+        if not others:
+            return first.unsqueeze(0)  # a view
+        try:
+            return torch.stack([first, *others])
+        except RuntimeError as error:
+            if all(other.shape == first.shape for other in others):
+                raise
+            raise TargetError(
+                "the outputs of several rays cannot be stacked, since their shapes depend on the weights",
+                got=" and ".join(str(list(tensor.shape)) for tensor in (first, *others[:2])),
+                expected="the same shape at all rays",
+                fix="one ray at a time: model(x, rays[:1])",
+            ) from error
     if isinstance(first, PLAIN) and all(other == first for other in others):
         return first
     raise _NotStacked(first)

@@ -22,43 +22,14 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from hyperfront.errors import TargetError
+from hyperfront.model.contents import held
 from hyperfront.model.derivatives import with_gradients
+from hyperfront.model.placeholders import Absent
+from hyperfront.model.refusals import refuse_failure
 from hyperfront.storage.batches import Batch, arguments
 
 if TYPE_CHECKING:
     from hyperfront.model.target import Target
-
-_METADATA = {"__get__", "__len__", "size", "dim", "numel", "is_floating_point", "is_complex", "type"}
-
-
-class Absent(Tensor):
-    """A tensor with shape and type but without values; computing with it raises an error."""
-
-    @classmethod
-    def like(cls, tensor: Tensor) -> Absent:
-        return cls.made(tuple(tensor.shape), tensor.dtype, tensor.requires_grad)
-
-    @classmethod
-    def made(cls, shape: tuple[int, ...], dtype: torch.dtype, requires_grad: bool) -> Absent:
-        return cls._make_subclass(cls, torch.empty(shape, dtype=dtype, device="meta"), requires_grad)
-
-    @classmethod
-    def __torch_function__(cls, func: Callable, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func.__name__ in _METADATA:
-            return super().__torch_function__(func, types, args, kwargs or {})
-        raise TargetError(
-            "the module was called outside of its network, where its generated tensors have no values",
-            got=f"torch function {func.__name__!r}",
-            expected="calls through model(x, rays), or losses(network) in hyperfront.backward",
-            fix="if the module recomputes activations in the backward pass (torch.utils.checkpoint), take gradients "
-            "with hyperfront.backward or hyperfront.fit, or switch the recomputation off",
-        )
-
-    def __deepcopy__(self, memo: Any) -> Absent:
-        return self
-
-    def __reduce_ex__(self, proto: Any) -> tuple:
-        return Absent.made, (tuple(self.shape), self.dtype, self.requires_grad)
 
 
 class _Opaque(list[Any]):
@@ -85,18 +56,18 @@ class Places:
                         self.own.append(tensor)
                     elif store is layer._buffers:
                         self.caches.append((store, key, name, key in layer._non_persistent_buffers_set))
-        for _, layer in module.named_modules():
-            for store, key, tensor in references(layer):
-                if tensor in first:
-                    self.entries.append((store, key, first[tensor], "parameter"))
-                    self.own.append(tensor)
-        self.buffers = _Opaque(entry[:3] for entry in self.entries if entry[3] == "buffer")
+        for found in held(module):
+            if found.thing in first:
+                self.entries.append((found.container, found.key, first[found.thing], "reference"))
+                self.own.append(found.thing)
         self.recurrent = _Opaque(layer for layer in module.modules() if isinstance(layer, nn.RNNBase))
         self.compiled = any(isinstance(layer, torch.jit.ScriptModule) for layer in module.modules())
         self.parametrized = any(map(parametrize.is_parametrized, module.modules()))
         self.absent = _Opaque(map(Absent.like, self.own))
         self.values: dict[str, Tensor] | None = None
-        """The tensors in the places now; None between calls."""
+        """The tensors in the places now, by name; None between calls."""
+        self.filled = _Opaque()
+        """The same, by place."""
         self.kept: dict[str, Tensor] | None = None
         """The tensors that stay in the places between calls, if any do."""
         self.turn = threading.RLock()
@@ -119,12 +90,14 @@ class Places:
 
     def fill(self, values: dict[str, Tensor]) -> None:
         """Put ``values``, tensors by name, into all places."""
+        filled = _Opaque()
         for store, key, name, kind in self.entries:
             value = values[name]
             # cuDNN moves the weights of a recurrent layer into one buffer, in place. It gets views to move: the tensors
             # themselves may be shared by rays that run side by side, or be those that an optimizer or graph knows.
-            store[key] = value.view_as(value) if kind == "recurrent" and value.is_cuda else value
-        self.values = values
+            store[key] = value = value.view_as(value) if kind == "recurrent" and value.is_cuda else value
+            filled.append(value)
+        self.values, self.filled = values, filled
 
     def leave(self) -> None:
         """Remove the substituted tensors."""
@@ -134,7 +107,7 @@ class Places:
             store[key] = tensor
         for layer in self.recurrent:  # its own list would keep the graph of its weights alive; it makes a new one
             layer._flat_weights, layer._flat_weight_refs = [], [_gone] * len(layer._flat_weights_names)
-        self.values = None
+        self.values, self.filled = None, _Opaque()
 
     @contextmanager
     def restored(self) -> Iterator[None]:
@@ -155,7 +128,8 @@ class Places:
         self.leave()
 
     def assigned(self) -> dict[str, Tensor]:
-        """Return the buffers that a call replaced, by name, and remove caches that it put where a buffer was None."""
+        """Return the buffers and parameters that a call replaced, by name, and remove caches that it put where a
+        buffer was None."""
         for store, key, name, temporary in self.caches:
             if store[key] is not None:
                 store[key] = None
@@ -165,8 +139,23 @@ class Places:
                         expected="a tensor from the start, so that its shape is known and files can hold it",
                         fix=f"register_buffer({key!r}, torch.zeros(...)), or persistent=False for what is only a cache",
                     )
-        values = self.values or {}
-        return {name: store[key].detach() for store, key, name in self.buffers if store[key] is not values[name]}
+        places = zip(self.entries, self.filled)
+        found = [(n, entry) for n, (entry, value) in enumerate(places) if entry[0][entry[1]] is not value]
+        for n, (store, key, _, _) in found:
+            self.filled[n] = store[key]
+        return {entry[2]: self._replaced(entry) for _, entry in found} if found else {}
+
+    def _replaced(self, entry: tuple[Any, Any, str, str]) -> Tensor:
+        """Return the tensor that a call put into a place, or refuse it if the module has other places for it."""
+        store, key, name, kind = entry
+        if kind == "reference" or sum(each[2] == name for each in self.entries) > 1:
+            raise TargetError(
+                "the forward pass assigns a parameter or buffer that the module has in two places",
+                got=name,
+                expected="a buffer that no other layer or attribute refers to",
+                fix="a copy of it in the other place (tensor.clone())",
+            )
+        return store[key].detach()
 
 
 class Network:
@@ -197,11 +186,13 @@ class Network:
             if before is not self.values:
                 places.fill(self.values)
             try:
-                output = target.skeleton(*args, **kwargs)
-                if (places.buffers or places.caches) and (assigned := places.assigned()):
+                with target.first_calls.watched(self, (args, kwargs)):
+                    output = target.skeleton(*args, **kwargs)
+                if assigned := places.assigned():
                     self._keep(assigned)
                 return output
             except RuntimeError as error:
+                refuse_failure(error)
                 return with_gradients(error, self._again, self.values, args, kwargs)
             finally:
                 if before is None:
@@ -242,6 +233,15 @@ class Network:
     def _keep(self, assigned: dict[str, Tensor]) -> None:
         if self.together:
             raise TargetError("a module that assigns buffers cannot run the rays of a step together")
+        for spec in self.target.tensors:
+            role = "generated" if spec.name in self.target.assembly.names else spec.role
+            if spec.name in assigned and role in ("generated", "trained"):
+                raise TargetError(
+                    f"the forward pass assigns a parameter that is {role}, which would be lost",
+                    got=spec.name,
+                    expected="buffers, or parameters that do not require gradients, where forward assigns",
+                    fix="requires_grad_(False) on it before the module is wrapped",
+                )
         self.values.update(assigned)
         self.target.assign(assigned)
 
@@ -262,26 +262,6 @@ def _refuse_cache() -> None:
 
 def _gone() -> None:
     """Return None, as a weak reference to a deleted tensor does."""
-
-
-def references(layer: nn.Module) -> Iterator[tuple[Any, Any, Tensor]]:
-    """Yield container, key and tensor for every tensor in plain attributes of a layer, also inside lists, dicts and
-    tuples."""
-    skipped = {"_parameters", "_buffers", "_modules"} | ({"_flat_weights"} if isinstance(layer, nn.RNNBase) else set())
-    inner: list[Any] = [vars(layer)]
-    seen: set[int] = set()
-    while inner:
-        container = inner.pop()
-        if id(container) in seen:
-            continue
-        seen.add(id(container))
-        for key, value in container.items() if isinstance(container, dict) else enumerate(container):
-            if container is vars(layer) and key in skipped:
-                continue
-            if isinstance(value, Tensor):
-                yield container, key, value
-            elif isinstance(value, dict | list | tuple):
-                inner.append(value)
 
 
 def _kind(layer: nn.Module, store: dict[str, Any]) -> str:

@@ -23,13 +23,16 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
-from torch.nn.modules.instancenorm import _InstanceNorm
 
 from hyperfront.errors import TargetError
 from hyperfront.model.assemblies import Assembly, Replace
 from hyperfront.model.embeddings import without_sparse_gradients
-from hyperfront.model.leftovers import duplicate, settle
-from hyperfront.model.refusals import refuse
+from hyperfront.model.extra_state import EXTRA, collected, put_back
+from hyperfront.model.first_calls import FirstCalls
+from hyperfront.model.leftovers import duplicate, private_copy, settle
+from hyperfront.model.memory import refuse_shared_memory
+from hyperfront.model.normalization import Normalization, modes_kept
+from hyperfront.model.refusals import refuse, refuse_given
 from hyperfront.model.roles import Generate, Rest, matching, table
 from hyperfront.model.stacking import Crossing, Stacking, side_by_side, stack
 from hyperfront.model.substitution import Network, Places, called
@@ -52,6 +55,8 @@ class Target(nn.Module):
     """
 
     statistics: Tensor
+    looked_after = frozenset({"skeleton", "places", "normalization", "stacking", "first_calls", "assembly"})
+    """Attributes that its own calls take care of, where it is part of another module."""
 
     def __init__(
         self,
@@ -67,10 +72,11 @@ class Target(nn.Module):
         _check_choice("rest", rest, ("train", "freeze"))
         _check_choice("batching", batching, ("auto", "loop", "vmap"))
         _check_choice("batchnorm", batchnorm, ("grid", "batch", "shared"))
-        skeleton = duplicate(module).cpu()  # its values are never used again, so they need not fill a GPU
+        refuse_given(module)
+        skeleton = private_copy(module).cpu()  # its values are never used again, so they need not fill a GPU
         object.__setattr__(self, "skeleton", skeleton)  # not registered: its parameters are not ours to train
         self.batchnorm = batchnorm
-        self.stacking = Stacking(skeleton, batching)
+        self.stacking = Stacking(skeleton, batching, self.remembered)
         self.knots: list[list[float]] | None = None
         """The rays of separate models, which have BatchNorm statistics at these rays only."""
         self.assembly = assembly(skeleton, matching(skeleton, generate))
@@ -82,11 +88,12 @@ class Target(nn.Module):
         self.n = sum(self.sizes)
         self.held = max(self.n, sum(spec.size for spec in self.tensors if spec.name in set(self.assembly.names)))
         """The number of values in the assembled network of one ray that no other ray shares."""
+        refuse_shared_memory(module, {spec.name for spec in self.tensors if spec.role == "frozen"})
         self._register_shared()
         self._prepare_normalization()
+        self.first_calls = FirstCalls(module)
         self.places = Places(skeleton, module)
         self.places.leave()
-        self.train(module.training)
 
     skeleton: nn.Module
 
@@ -100,25 +107,32 @@ class Target(nn.Module):
                 self.trained[_flat(spec.name)] = nn.Parameter(value)
             elif spec.role in ("frozen", "buffer"):
                 self.register_buffer(_flat(spec.name), value)
+        self.caches = {
+            _flat(f"{prefix}.{name}".removeprefix("."))
+            for prefix, layer in self.skeleton.named_modules()
+            for name in layer._non_persistent_buffers_set
+        }
+        """Buffers that the module itself would not save, and may assign in another size."""
 
     def _prepare_normalization(self) -> None:
         """Make BatchNorm use the batch's statistics in training, and the given statistics in evaluation."""
-        self.norms: dict[str, _BatchNorm] = {}
-        layers = dict(self.skeleton.named_modules())
         self.norm_weights = {
             f"{name}.{part}".removeprefix(".")
-            for name, layer in layers.items()
+            for name, layer in self.skeleton.named_modules()
             for part in ("weight", "bias")
             if isinstance(layer, _BatchNorm)
         }
-        for name, layer in layers.items():
-            if isinstance(layer, _InstanceNorm) and layer.track_running_stats and self.batchnorm != "shared":
-                layer.track_running_stats = False  # the instance's own statistics are batch-independent already
-            elif isinstance(layer, _BatchNorm) and layer.running_mean is not None and self.batchnorm != "shared":
-                layer.track_running_stats = False  # no running averages: they would mix the rays
-                self.norms[name] = layer
-        width = 2 * sum(layer.num_features for layer in self.norms.values()) if self.batchnorm == "grid" else 0
+        self.training = self.skeleton.training
+        self.normalization = Normalization(self.skeleton, adapted=self.batchnorm != "shared")
+        if self.batchnorm == "batch":
+            self.normalization.use_batch()
+        width = self.normalization.width if self.batchnorm == "grid" else 0
         self.register_buffer("statistics", torch.zeros(0, width))  # [grid rays, width], empty until calibrated
+
+    @property
+    def norms(self) -> dict[str, _BatchNorm]:
+        """The BatchNorm layers, by name, unless ``batchnorm="shared"``."""
+        return self.normalization.layers
 
     def train(self, mode: bool = True) -> Target:
         super().train(mode)
@@ -131,9 +145,10 @@ class Target(nn.Module):
                 expected="a change of mode alone",
                 fix="do not merge adapters there (merge_weights=False in loralib)",
             ) from error
+        if mode:
+            self.normalization.see_resting()
         if self.batchnorm == "batch":
-            for layer in self.norms.values():
-                layer.train()
+            self.normalization.use_batch()
         return self
 
     def __getstate__(self) -> dict[str, Any]:
@@ -153,12 +168,19 @@ class Target(nn.Module):
         super()._save_to_state_dict(destination, prefix, keep_vars)
         if not self.statistics.numel():
             del destination[prefix + "statistics"]
+        destination.update({prefix + name: tensor for name, tensor in collected(self.skeleton).items()})
 
     def _load_from_state_dict(self, state_dict: Any, prefix: Any, *args: Any, **kwargs: Any) -> None:
         """Resize the statistics to the stored ones: they are empty before the first calibration."""
         stored = state_dict.setdefault(prefix + "statistics", self.statistics[:0])
         if stored.ndim == 2 and stored.shape[1] == self.statistics.shape[1]:
             self.statistics = self.statistics.new_zeros(stored.shape)
+        for name in self.caches:
+            if (stored := state_dict.get(prefix + name)) is not None:
+                setattr(self, name, getattr(self, name).new_zeros(stored.shape))
+        extra = {n.removeprefix(prefix): t for n, t in state_dict.items() if n.startswith(prefix + EXTRA)}
+        if extra:
+            put_back(self.skeleton, {name: state_dict.pop(prefix + name) for name in extra})
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 
     # ---- from theta to tensors -------------------------------------------------------------------------------
@@ -193,6 +215,20 @@ class Target(nn.Module):
         for name, tensor in buffers.items():
             setattr(self, _flat(name), tensor)
 
+    def remembered(self) -> Callable[[], None]:
+        """A function that puts the module's buffers, and the parameters that it may assign, back to what they are."""
+        shared = self.shared()
+        before = {spec.name: shared[spec.name] for spec in self.tensors if spec.role in ("frozen", "buffer")}
+        values = [(before[spec.name], before[spec.name].clone()) for spec in self.tensors if spec.role == "buffer"]
+
+        @torch.no_grad()
+        def restore() -> None:
+            self.assign(before)
+            for tensor, value in values:
+                tensor.copy_(value)
+
+        return restore
+
     def network(self, theta: Tensor, statistics: Tensor | None = None) -> Network:
         """Make the network with the weights ``theta [n]`` and, if it needs them, BatchNorm ``statistics [width]``."""
         return Network(self, self.assembled(theta, theta.new_zeros(0) if statistics is None else statistics))
@@ -202,7 +238,7 @@ class Target(nn.Module):
     ) -> dict[str, Tensor]:
         """Return all tensors that the module needs, by name."""
         values = self.unpack(theta, shared)
-        return values | self._unpack_statistics(statistics) if statistics.numel() else values
+        return values | self.normalization.unpack(statistics) if statistics.numel() else values
 
     # ---- several rays ----------------------------------------------------------------------------------------
 
@@ -217,16 +253,16 @@ class Target(nn.Module):
         statistics, running = self.statistics_for(rays, theta), self.batchnorm == "shared" and self.training
 
         def alone(theta: Tensor, statistics: Tensor, batch: Batch, shared: dict[str, Tensor]) -> Any:
-            return function(Network(self, self.assembled(theta, statistics, shared)), batch)
+            return function(Network(self, self.assembled(theta, statistics, shared), together=True), batch)
 
         if self.stacking.wants_vmap(theta, running):
-            crossing = Crossing(batch)
+            crossing, shared = Crossing(batch), self.shared()
 
             def one(theta: Tensor, statistics: Tensor, parts: list[Tensor]) -> Any:
-                network = Network(self, self.assembled(theta, statistics), together=True)
+                network = Network(self, self.assembled(theta, statistics, shared), together=True)
                 return crossing.leave(function(network, crossing.batch(parts)))
 
-            with self.stacking.attempt(theta.device, "forward"):
+            with self.stacking.attempt(theta.device, "forward"), self.first_calls.apart(self.skeleton, shared):
                 dims = (0, 0, [0 if split else None] * len(crossing.parts))
                 batched = torch.vmap(one, in_dims=dims, randomness="different")
                 return crossing.nest(batched(theta, statistics, crossing.parts))
@@ -249,7 +285,7 @@ class Target(nn.Module):
     # ---- BatchNorm -------------------------------------------------------------------------------------------
 
     def _uses_statistics(self) -> bool:
-        return bool(self.norms) and self.batchnorm == "grid" and not self.training
+        return self.batchnorm == "grid" and not self.training and bool(self.normalization.adaptive)
 
     def statistics_for(self, rays: Tensor, theta: Tensor) -> Tensor:
         """Return the BatchNorm statistics for each of ``theta [R, n]``: empty in training, and without BatchNorm."""
@@ -275,50 +311,22 @@ class Target(nn.Module):
     @torch.no_grad()
     def calibrate(self, weights: Callable[[Tensor], Tensor], m: int, inputs: Iterable[Batch]) -> None:
         """Estimate the statistics on the ray grid: mean and variance of every BatchNorm's input over ``inputs``."""
-        if not self.norms or self.batchnorm != "grid":
+        if self.batchnorm != "grid" or not self.normalization.adaptive:
             return
         inputs = list(inputs)
         grid = das_dennis(m, self.grid(m)) if self.knots is None else torch.tensor(self.knots)
-        grid = grid.to(self.statistics)
-        mode = self.training
-        self.eval()  # no dropout: only BatchNorm uses the batch as in training
-        for layer in self.norms.values():
-            layer.train()
-        try:
-            self.statistics = torch.stack([self._measure(weights(ray[None])[0], inputs) for ray in grid])
-        finally:
-            self.train(mode)
+        with modes_kept(self, self):
+            self.eval()  # no dropout: only BatchNorm uses the batch as in training
+            self.normalization.use_batch()
+            rows = [self._measure(weights(ray[None])[0], inputs) for ray in grid.to(self.statistics)]
+        self.statistics = torch.stack(rows)
 
     def _measure(self, theta: Tensor, inputs: list[Batch]) -> Tensor:
-        seen: dict[str, list[Tensor]] = {name: [] for name in self.norms}
-
-        def record(name: str) -> Callable:
-            def hook(layer: nn.Module, args: tuple[Tensor]) -> None:
-                x = args[0].detach()
-                variance, mean = torch.var_mean(x, [d for d in range(x.ndim) if d != 1], correction=0)
-                count = torch.full_like(mean, x.numel() // x.shape[1])
-                seen[name].append(torch.stack([count, mean, variance]))
-
-            return hook
-
-        hooks = [layer.register_forward_pre_hook(record(name)) for name, layer in self.norms.items()]
-        try:
+        def run() -> None:
             for x in inputs:
                 called(self.network(theta), x)
-        finally:
-            for handle in hooks:
-                handle.remove()
-        found, own = [], self.shared()
-        for name in self.norms:
-            # a layer that only training uses keeps its own values
-            kept = [own[f"{name}.{part}".removeprefix(".")] for part in ("running_mean", "running_var")]
-            found += _pooled(torch.stack(seen[name])) if seen[name] else kept
-        return torch.cat([tensor.to(self.statistics) for tensor in found])
 
-    def _unpack_statistics(self, statistics: Tensor) -> dict[str, Tensor]:
-        sizes = [layer.num_features for layer in self.norms.values() for _ in range(2)]
-        names = [f"{name}.{part}" for name in self.norms for part in ("running_mean", "running_var")]
-        return dict(zip((name.removeprefix(".") for name in names), statistics.split(sizes)))
+        return self.normalization.measure(run, self.shared(), self.statistics)
 
     # ---- a plain module --------------------------------------------------------------------------------------
 
@@ -328,19 +336,19 @@ class Target(nn.Module):
         with self.places.restored():
             module = duplicate(self.skeleton)
         values = self.unpack(theta)
-        if self.norms and self.batchnorm == "grid":
-            values |= self._unpack_statistics(self.statistics_at(ray[None])[0])
+        if self.batchnorm == "grid" and self.normalization.adaptive:
+            values |= self.normalization.unpack(self.statistics_at(ray[None])[0])
         for name in self.sparse:
             setattr(module.get_submodule(name), "sparse", True)  # noqa: B010 (its type is not known)
         own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
         for name, value in values.items():
-            own[name].copy_(value)  # in place, so that tied weights stay tied
-        for name in self.norms:
-            layer: Any = module.get_submodule(name)
-            layer.track_running_stats = self.batchnorm == "grid"
-            if self.batchnorm == "batch":
-                layer.running_mean = layer.running_var = layer.num_batches_tracked = None
-        return module.to(theta.device).eval()
+            if own[name].shape == value.shape:
+                own[name].copy_(value)  # in place, so that tied weights stay tied
+            else:  # a cache that has grown
+                own[name].data = value.clone()
+        self.normalization.finish(module, self.batchnorm)
+        module.to(theta.device).eval()  # which need not return the module
+        return module
 
 
 def _check_assembly(assembly: Assembly, generate: Generate, module: nn.Module) -> None:
@@ -350,16 +358,6 @@ def _check_assembly(assembly: Assembly, generate: Generate, module: nn.Module) -
             got=f"generate = {generate!r}",
             expected=f"a pattern that matches {assembly.takes}: " + ", ".join(dict(module.named_parameters())),
         )
-
-
-def _pooled(samples: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute mean and variance of all samples together, from count, mean and variance of each, ``[samples, 3,
-    features]``."""
-    count, means, variances = samples.double().unbind(1)
-    total = count.sum(0)
-    mean = (count * means).sum(0) / total
-    spread = (count * (variances + (means - mean).square())).sum(0)
-    return mean, spread / (total - 1).clamp_min(1)
 
 
 def _flat(name: str) -> str:

@@ -163,7 +163,8 @@ class _Comparison:
         randomness = Randomness(self.model.device, module)
         own = dict(module.named_parameters())
         places = [own[name].requires_grad_() for name in self.target.assembly.names]
-        network, before = PlainModule(module.train()), randomness.states()
+        module.train()  # which need not return the module
+        network, before = PlainModule(module), randomness.states()
         each = torch.stack([loss.reshape(()) for loss in self.losses(network)])
         moved = randomness.moved(before)
         weights = _Balanced()(each.detach()[None], each.detach()[None])[0][0]

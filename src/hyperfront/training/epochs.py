@@ -16,6 +16,7 @@ from hyperfront.storage.batches import Batch
 from hyperfront.training.settings import Settings
 from hyperfront.training.state import TrainingState
 from hyperfront.training.try_out import try_out
+from hyperfront.training.untouched import untouched
 
 
 def seeded(*numbers: int) -> torch.Generator:
@@ -48,11 +49,8 @@ class Epochs:
 
     def try_out(self) -> None:
         """Check the objectives and scores on the first step, without changing random numbers or buffers."""
-        buffers = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
-        with looking(self.source, self.model.device):
+        with untouched(self.model), looking(self.source, self.model.device):
             found = next(self.steps(0, 0), None)
             if found is None:
                 raise ProblemError("the training data gives no batch", fix="check the data, or lower the batch size")
             try_out(self.state.step, *found)
-        for name, buffer in self.model.named_buffers():
-            buffer.copy_(buffers[name])

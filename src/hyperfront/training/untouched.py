@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from hyperfront.model import ParetoModel
+from hyperfront.model.normalization import modes_kept
 from hyperfront.preferences import das_dennis
 from hyperfront.storage.containers import PLAIN
 from hyperfront.training.randomness import Randomness
@@ -23,7 +24,7 @@ def untouched(model: ParetoModel) -> Iterator[Callable[[], bool]]:
 
     Within the block, BatchNorm has the statistics of the wrapped module, if none were estimated yet.
     """
-    target, mode = model.target, model.training
+    target = model.target
     gradients = [(p, p.grad) for p in model.parameters()]
     statistics, device = target.statistics, model.device
     if target.norms and target.batchnorm == "grid" and not len(statistics):
@@ -47,11 +48,11 @@ def untouched(model: ParetoModel) -> Iterator[Callable[[], bool]]:
     for p, _ in gradients:
         p.grad = None
     try:
-        yield restore
+        with modes_kept(model, target):
+            yield restore
     finally:
         restore()
         target.statistics = statistics
-        model.train(mode)
         for p, gradient in gradients:
             p.grad = gradient
 

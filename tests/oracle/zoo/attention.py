@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from tests.oracle.case import NO_VMAP, Case
+from tests.oracle.case import Case
 from tests.oracle.zoo.layers import randn
 
 
@@ -78,9 +78,9 @@ CASES = [
         Crossing,
         lambda: (torch.randn(4, 2, 4), torch.randn(4, 3, 3), torch.randn(4, 3, 5)),
     ),
-    Case("MultiheadAttention, dropout", lambda: Attending(dropout=0.3), randn(4, 3, 4), random=True, refused=NO_VMAP),
+    Case("MultiheadAttention, dropout", lambda: Attending(dropout=0.3), randn(4, 3, 4), random=True),
     Case("fused attention by hand", Causal, randn(4, 3, 4), compiled=True),
     Case("TransformerEncoder", Encoder, randn(4, 3, 4), compiled=True),
-    Case("TransformerEncoder, dropout", lambda: Encoder(0.2), randn(4, 3, 4), random=True, refused=NO_VMAP),
+    Case("TransformerEncoder, dropout", lambda: Encoder(0.2), randn(4, 3, 4), random=True),
     Case("Transformer", Whole, lambda: (torch.randn(4, 3, 4), torch.randn(4, 2, 4))),
 ]

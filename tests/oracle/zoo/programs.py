@@ -400,7 +400,7 @@ CASES = [
         "checkpoint inside, reentrant",
         lambda: Recomputing(True),
         randn(6, 4),
-        refused={"*": "reentrant", "vmap": None, "at(ray)": None, "reload": None},
+        refused={"*": "reentrant", "vmap": "", "at(ray)": None, "reload": None},
     ),
     Case("checkpoint in segments", RecomputingParts, randn(6, 4), refused=NO_VMAP),
     Case("backward pass by hand that runs a layer again", Reversible, randn(6, 4), refused=NO_VMAP),
