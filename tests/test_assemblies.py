@@ -16,7 +16,8 @@ from hyperfront.model.target import Target
 from hyperfront.storage.nests import map_tensors, tensors
 from hyperfront.training.step import Step
 from tests.helpers.architectures import ARCHITECTURES, shaken
-from tests.helpers.modules import CASES, Adapted, ConvNet, TiedTransformer, TwoInputs, ViT, assert_close, mlp
+from tests.helpers.comparing import assert_close
+from tests.helpers.modules import CASES, Adapted, ConvNet, TiedTransformer, TwoInputs, ViT, mlp
 
 RAYS = torch.tensor([[0.5, 0.5], [0.9, 0.1], [0.23, 0.77]])
 every_architecture = pytest.mark.parametrize("architecture", ARCHITECTURES)

@@ -15,7 +15,8 @@ from hyperfront.model.assemblies import Replace
 from hyperfront.model.substitution import called
 from hyperfront.storage.batches import row_range
 from hyperfront.storage.nests import map_tensors, tensors
-from tests.helpers.modules import CASES, ConvNet, TiedTransformer, TwoInputs, assert_close, mlp
+from tests.helpers.comparing import assert_close
+from tests.helpers.modules import CASES, ConvNet, TiedTransformer, TwoInputs, mlp
 
 RAYS = torch.tensor([[0.5, 0.5], [0.9, 0.1], [0.23, 0.77]])
 

@@ -1,14 +1,10 @@
-"""Modules that the tests wrap: each stands for a kind that users bring."""
+"""Modules that the tests wrap: each stands for a kind that users bring. They also load where there is no hyperfront."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-
-from hyperfront.storage.nests import tensors
 
 
 def mlp() -> nn.Module:
@@ -97,14 +93,6 @@ class Adapted(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.base_layer(x) + self.lora_B["default"](self.lora_A["default"](x))
-
-
-def assert_close(first: Any, second: Any, **tolerance: float) -> None:
-    """Compare the tensors of two nests; there is at least one."""
-    pairs = list(zip(tensors(first), tensors(second), strict=True))
-    assert pairs
-    for a, b in pairs:
-        torch.testing.assert_close(a, b, **tolerance)
 
 
 def generator() -> torch.Generator:
