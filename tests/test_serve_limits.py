@@ -11,8 +11,10 @@ import select
 import socket
 import threading
 import time
+import tracemalloc
 import urllib.parse
 import zlib
+from collections.abc import Callable
 from dataclasses import asdict
 
 import pytest
@@ -47,9 +49,31 @@ def server():
         assert ask(client, 1)[0] == 200
 
 
+def tensor(rows: int, data: list) -> dict:
+    return {"name": "x", "datatype": "FP32", "shape": [rows, 3], "data": data}
+
+
+def decode(body: bytes, refused: str | None = None) -> requests.Asked | None:
+    """Decode a request, or check that it is refused with that reason."""
+    if refused is None:
+        return requests.decode(echo(), LIMITS, bytearray(body), None)
+    with pytest.raises(Refusal, match=refused):
+        requests.decode(echo(), LIMITS, bytearray(body), None)
+    return None
+
+
+def peak(function: Callable[[], object]) -> int:
+    """The most bytes that a call holds."""
+    tracemalloc.start()
+    try:
+        function()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
 def ask(server: Client, rows: int, **more) -> tuple[int, dict]:
-    x = {"name": "x", "datatype": "FP32", "shape": [rows, 3], "data": [0] * (3 * rows)}
-    return server.post(PATH, {"parameters": {"ray": [0.5, 0.5]}, "inputs": [x], **more})
+    return server.post(PATH, {"parameters": {"ray": [0.5, 0.5]}, "inputs": [tensor(rows, [0] * (3 * rows))], **more})
 
 
 # ---- one body --------------------------------------------------------------------------------------------------------
@@ -78,6 +102,33 @@ def test_json_with_too_many_values_is_never_parsed(server, monkeypatch, value):
     body = gzip.compress(b'{"a":[' + b",".join([value] * 25_000) + b"]}")
     status, _, answer = server.call("POST", PATH, body, {"Content-Encoding": "gzip"})
     assert status == 413 and "too many values" in json.loads(answer)["error"]
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_only_numbers_of_a_tensor_reach_numpy(nested):
+    """NumPy pads each text of a list to the length of the longest: 25 million letters here."""
+    data = ["a" * 5000] + [""] * 5000
+    body = {"parameters": {"ray": [0.5, 0.5]}, "inputs": [tensor(5001 // 3, [data] if nested else data)]}
+    assert peak(lambda: decode(json.dumps(body).encode(), "wrong type")) < 4_000_000
+
+
+def test_nested_lists_are_flattened_up_to_the_dimensions_of_a_tensor():
+    x = torch.arange(6.0)
+    for data in (x.tolist(), x.reshape(2, 3).tolist(), x.reshape(1, 1, 2, 3, 1).tolist()):
+        body = {"parameters": {"ray": [0.5, 0.5]}, "inputs": [tensor(2, data)]}
+        assert torch.equal(decode(json.dumps(body).encode()).query.inputs[0], x.reshape(2, 3))
+    deep: list = [0.0] * 6
+    for _ in range(requests.MOST_DIMENSIONS):
+        deep = [deep]
+    decode(json.dumps(body | {"inputs": [tensor(2, deep)]}).encode(), "nested too deeply")
+
+
+def test_a_request_without_memory_for_it_is_refused(server, monkeypatch):
+    def decode(*arguments):
+        raise MemoryError
+
+    monkeypatch.setattr(requests, "decode", decode)
+    assert ask(server, 1)[0] == 503
 
 
 def test_large_json_is_parsed_beside_the_event_loop_and_small_json_on_it(server, monkeypatch):

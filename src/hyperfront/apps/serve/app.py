@@ -263,6 +263,10 @@ def _errors(app: FastAPI) -> None:
         reply.headers.update(headers(error))
         return reply
 
+    @app.exception_handler(MemoryError)
+    async def too_much(request: Request, error: MemoryError) -> Response:
+        return await refused(request, Refusal("there is not enough memory for this request", status=503, retry_after=1))
+
     @app.exception_handler(HTTPException)
     async def not_found(request: Request, error: HTTPException) -> Response:
         reply = _json({"error": f"{error.detail}: {request.method} {request.url.path}"}, error.status_code)
