@@ -118,7 +118,7 @@ def test_nested_lists_are_flattened_up_to_the_dimensions_of_a_tensor():
         body = {"parameters": {"ray": [0.5, 0.5]}, "inputs": [tensor(2, data)]}
         assert torch.equal(decode(json.dumps(body).encode()).query.inputs[0], x.reshape(2, 3))
     deep: list = [0.0] * 6
-    for _ in range(requests.MOST_DIMENSIONS):
+    for _ in range(requests.DIMENSIONS):
         deep = [deep]
     decode(json.dumps(body | {"inputs": [tensor(2, deep)]}).encode(), "nested too deeply")
 

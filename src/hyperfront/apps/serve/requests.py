@@ -25,8 +25,9 @@ from hyperfront.apps.shared.rays import numbers
 from hyperfront.apps.shared.refusal import Refusal
 
 HEADER_LENGTH = "inference-header-content-length"
-MOST_DIMENSIONS = 32
+DIMENSIONS = 32
 """The most dimensions of a tensor, and levels of lists in JSON."""
+_NUMBERS, _FLOATS = frozenset((int, float, bool)), frozenset((float,))
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,11 @@ def _array(entry: dict[str, Any], spec: TensorMetadata, limits: Limits, blobs: B
     allowed = ("FP32", "FP64") if spec.name == RAY else (spec.datatype,)
     if kind not in allowed:
         raise Refusal(f"{spec.name} has the wrong datatype", got=repr(kind)[:40], expected=" or ".join(allowed))
-    if not isinstance(shape, list) or len(shape) > MOST_DIMENSIONS or not all(type(s) is int and 0 <= s < 2**40 for s in shape):
+    if (
+        not isinstance(shape, list)
+        or len(shape) > DIMENSIONS
+        or not all(type(s) is int and 0 <= s < 2**40 for s in shape)
+    ):
         raise Refusal(f"the shape of {spec.name} is not a list of sizes", got=str(shape)[:80])
     if not (spec.fits(shape) or (spec.name == RAY and spec.fits([1, *shape]))):
         raise Refusal(f"{spec.name} has the wrong shape", got=shape, expected=spec.metadata()["shape"])
@@ -148,21 +153,21 @@ def _numbers(data: list, name: str, count: int) -> np.ndarray:
 
     Nothing but numbers reaches NumPy: it would pad every text of a list to the length of the longest.
     """
-    for _ in range(MOST_DIMENSIONS):
+    for _ in range(DIMENSIONS):
         types = set(map(type, data))
-        if types <= {int, float, bool}:
+        if types <= _NUMBERS:
             break
         if types != {list}:
-            other = next(type(value) for value in data if type(value) not in (int, float, bool))
+            other = next(type(value) for value in data if type(value) not in _NUMBERS)
             raise Refusal(f"the data of {name} have the wrong type", got=other.__name__, expected="numbers")
         if len(set(map(len, data))) > 1:
             raise Refusal(f"the data of {name} are no tensor", got="lists of different lengths")
         data = list(chain.from_iterable(data))
     else:
-        raise Refusal(f"the data of {name} are nested too deeply", expected=f"at most {MOST_DIMENSIONS} levels")
+        raise Refusal(f"the data of {name} are nested too deeply", expected=f"at most {DIMENSIONS} levels")
     if len(data) != count:
         raise Refusal(f"{name} has the wrong number of elements", got=len(data), expected=count)
-    return np.array(data, np.float64 if types <= {float} else None)  # a stated type saves half of the time
+    return np.array(data, np.float64 if types <= _FLOATS else None)  # a stated type saves half of the time
 
 
 def read_rays(service: Service, tensor: np.ndarray | None, parameter: Any) -> np.ndarray:
