@@ -33,7 +33,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from stopwatch.load import Connection, burst, closed_loop, health_during, hostile_request, latencies, rays
+from stopwatch.load import Connection, burst, closed_loop, health_during, hostile_requests, latencies, rays
 
 CONNECTIONS, BURST, LATENCY_TURNS = 8, 80, 9
 BARS = {"one ray": 0.95, "100 rays": 0.8, "a new ray each": 0.35}
@@ -190,8 +190,7 @@ def measure_load(options: argparse.Namespace, front: Server, run: Callable) -> N
 
 def measure_health(front: Server, run: Callable) -> None:
     """Health checks while bodies arrive that are as hard to parse as the limits allow, and harder."""
-    hostile = [hostile_request(values) for values in (b"[]", b"{}", b"1.5")]
-    slowest = run(health_during(front.port, hostile))
+    slowest = run(health_during(front.port, list(hostile_requests())))
     print(f"\nhealth during hostile bodies: slowest {1000 * slowest:.0f} ms, bar {HEALTH_BAR:.0f} ms")
 
 

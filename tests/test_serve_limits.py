@@ -25,7 +25,7 @@ from hyperfront.apps.serve import documents, logs, process, requests
 from hyperfront.apps.serve.options import Limits, ServiceOptions
 from hyperfront.apps.serve.service import Service
 from hyperfront.apps.serve.tensors import TensorMetadata
-from hyperfront.apps.shared.bodies import FREE, Bodies, BodyLimits
+from hyperfront.apps.shared.bodies import FREE, Bodies, BodyLimits, Reader
 from hyperfront.apps.shared.protocol import HEADER_BYTES, HEADER_COUNT
 from hyperfront.apps.shared.refusal import Refusal
 from tests.helpers import explored
@@ -102,6 +102,33 @@ def test_json_with_too_many_values_is_never_parsed(server, monkeypatch, value):
     body = gzip.compress(b'{"a":[' + b",".join([value] * 25_000) + b"]}")
     status, _, answer = server.call("POST", PATH, body, {"Content-Encoding": "gzip"})
     assert status == 413 and "too many values" in json.loads(answer)["error"]
+
+
+def test_json_is_bounded_in_bytes_and_binary_tensors_beside_it_are_not():
+    """Few values can be hard to parse too, if they are long; a bomb of JSON stops at this limit."""
+    with serving(echo(), ServiceOptions(Limits(json_bytes=10_000))) as client:
+        for body in (b'{"id":"' + b"a" * 10_000 + b'"}', b'{"id":' + b" " * 10_000 + b"1}"):
+            assert client.call("POST", PATH, body)[0] == 413
+            assert client.call("POST", PATH, gzip.compress(body), {"Content-Encoding": "gzip"})[0] == 413
+            assert client.call("POST", PATH, body, {requests.HEADER_LENGTH: str(len(body))})[0] == 413
+        x = tensor(1000, []) | {"parameters": {"binary_data_size": 12_000}}
+        head = json.dumps({"parameters": {"ray": [0.5, 0.5]}, "inputs": [{k: x[k] for k in x if k != "data"}]}).encode()
+        length = {requests.HEADER_LENGTH: str(len(head))}
+        assert client.call("POST", PATH, head + bytes(12_000), length)[0] == 200
+
+
+def test_one_thread_unpacks(server, monkeypatch):
+    threads, unpack = [], Reader._unpack
+
+    def recorded(self, body, *limits):
+        threads.append(threading.current_thread())
+        return unpack(self, body, *limits)
+
+    monkeypatch.setattr(Reader, "_unpack", recorded)
+    bodies = [gzip.compress(os.urandom(size)) for size in (10, 1000, 2000, 3000)]
+    for body in bodies:
+        assert server.call("POST", PATH, body, {"Content-Encoding": "gzip"})[0] == 400
+    assert len({*threads[1:]}) == 1 and threads[0] != threads[1]
 
 
 @pytest.mark.parametrize("nested", [False, True])

@@ -64,6 +64,7 @@ class ServerState:
         watching.cancel()
         await self.batcher.close()
         self.large.close()
+        self.bodies.thread.shutdown()
         self.searches.shutdown(cancel_futures=True)
         logs.event("stopped", model=self.service.name)
 
@@ -93,8 +94,9 @@ class ServerState:
         self.check(request)
         deadline = asyncio.get_running_loop().time() + self.limits.seconds
         with self.bodies.reader() as reader:
-            body = await reader.read(request)
             length = request.headers.get(requests.HEADER_LENGTH)
+            most = self.limits.json_bytes if length is None else None
+            body = await reader.read(request, most, "send tensors as binary data")
             decode = partial(requests.decode, self.service, self.limits, body, length)
             asked = await self._within(deadline, self.large.run(decode)) if len(body) > LARGE else decode()
             request.scope["notes"] = {"rows": asked.query.rows, "rays": len(asked.query.rays)}
@@ -127,7 +129,7 @@ class ServerState:
         """Predict rows of a table."""
         deadline = asyncio.get_running_loop().time() + self.limits.seconds
         with self.bodies.reader() as reader:
-            body = await reader.read(request)
+            body = await reader.read(request, self.limits.json_bytes, "send fewer rows at a time")
             decode = partial(table.decode, body, self.limits, partial(requests.read_rays, self.service, None))
             query = await self._within(deadline, self.large.run(decode)) if len(body) > LARGE else decode()
             request.scope["notes"] = {"rows": query.rows, "rays": len(query.rays)}

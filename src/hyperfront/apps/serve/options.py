@@ -17,6 +17,8 @@ class Limits(BodyLimits):
 
     elements: int = 2**24
     """The most numbers in one input or output tensor."""
+    json_bytes: int = 2**23
+    """The most bytes of JSON in a request. The parser stops all other work of the process."""
     json_elements: int = 2**18
     """The most numbers, lists and objects in a request or response as JSON; parsing delays all other requests."""
     rows: int = 4096

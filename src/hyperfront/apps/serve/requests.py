@@ -43,7 +43,7 @@ class Asked:
 
 def decode(service: Service, limits: Limits, body: bytearray, header_length: str | None) -> Asked:
     """Decode the request in ``body``, or raise a :class:`Refusal`."""
-    document, blobs = read(body, header_length, limits.json_elements)
+    document, blobs = read(body, header_length, limits)
     parameters = _parameters(document, "the request")
     specs = {RAY: service.ray, **{spec.name: spec for spec in service.inputs}}
     arrays: dict[str, np.ndarray] = {}
@@ -75,7 +75,7 @@ def decode(service: Service, limits: Limits, body: bytearray, header_length: str
 
 def check_index(body: bytearray, limits: Limits) -> None:
     """Check a request for the list of models: it is empty, or has the flag ``ready``."""
-    asked = read(body, None, limits.json_elements)[0] if body else {}
+    asked = read(body, None, limits)[0] if body else {}
     if not isinstance(asked.get("ready", True), bool):
         raise Refusal("ready is neither true nor false", got=str(asked["ready"])[:40])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -15,9 +16,9 @@ from hyperfront.errors import HyperfrontError
 
 FREE = 64 * 2**10
 """Bytes of each body that do not count, so that small requests are answered while large ones hold the rest."""
-SMALL_PACKED = 2**12
+SMALL_PACKED = 512
 """Most compressed bytes that are unpacked on the event loop. More go to a thread: they can grow a thousandfold."""
-STEP = 2**20
+STEP = 2**18
 """Bytes that are unpacked at a time."""
 
 
@@ -39,10 +40,14 @@ class BodyLimits:
 
 
 class Bodies:
-    """The bodies that one process holds. ``with bodies.reader() as reader`` counts the memory of one request."""
+    """The bodies that one process holds. ``with bodies.reader() as reader`` counts the memory of one request.
+
+    One thread unpacks all large bodies: several would keep the event loop from running.
+    """
 
     def __init__(self, limits: BodyLimits):
         self.limits, self.held = limits, 0
+        self.thread = ThreadPoolExecutor(1, thread_name_prefix="unpack")
         self._lock = threading.Lock()
 
     def reader(self) -> Reader:
@@ -70,6 +75,7 @@ class Reader:
 
     def __init__(self, bodies: Bodies):
         self.bodies, self.size, self.reserved = bodies, 0, 0
+        self.fix: str | None = None
 
     def __enter__(self) -> Reader:
         return self
@@ -78,13 +84,16 @@ class Reader:
         if self.reserved:
             self.bodies.release(self.reserved)
 
-    async def read(self, request: Request, most: int | None = None) -> bytearray:
-        """Read and unpack the whole body of at most ``most`` bytes (default: the limit)."""
-        limits = self.bodies.limits
+    async def read(self, request: Request, most: int | None = None, fix: str | None = None) -> bytearray:
+        """Read and unpack the whole body of at most ``most`` bytes (default: the limit), both packed and unpacked.
+
+        ``fix`` tells what to do about a body that is too large.
+        """
+        limits, self.fix = self.bodies.limits, fix
         most = limits.body_bytes if most is None else min(most, limits.body_bytes)
         length = request.headers.get("content-length", "")
         if length.isdecimal() and int(length) > most:
-            raise _too_large(most)
+            raise self._too_large(most)
         encoding = request.headers.get("content-encoding", "identity").strip().lower()
         if encoding not in ("identity", "gzip", "deflate"):
             raise Refusal("unknown Content-Encoding", got=encoding[:40], expected="gzip or deflate", status=415)
@@ -94,7 +103,7 @@ class Reader:
         bits = 31 if encoding == "gzip" else 15
         if len(body) <= SMALL_PACKED:
             return self._unpack(body, bits, most)
-        return await asyncio.to_thread(self._unpack, body, bits, most)
+        return await asyncio.get_running_loop().run_in_executor(self.bodies.thread, self._unpack, body, bits, most)
 
     async def _receive(self, request: Request, most: int) -> bytearray:
         body, seconds = bytearray(), self.bodies.limits.seconds
@@ -102,7 +111,7 @@ class Reader:
             async with asyncio.timeout(seconds):
                 async for part in request.stream():
                     if len(body) + len(part) > most:
-                        raise _too_large(most)
+                        raise self._too_large(most)
                     self._hold(len(part))
                     body += part
         except TimeoutError:
@@ -128,7 +137,7 @@ class Reader:
                 except zlib.error as error:
                     raise Refusal("the body cannot be unpacked", got=error) from None
                 if len(found) + len(part) > most:
-                    raise _too_large(most)
+                    raise self._too_large(most)
                 self._hold(len(part))
                 found += part
                 rest = unpacker.unconsumed_tail
@@ -138,6 +147,5 @@ class Reader:
             raise Refusal("the compressed body is truncated")
         return found
 
-
-def _too_large(limit: int) -> Refusal:
-    return Refusal("the body is too large", expected=f"at most {limit} bytes", status=413)
+    def _too_large(self, most: int) -> Refusal:
+        return Refusal("the body is too large", expected=f"at most {most} bytes", fix=self.fix, status=413)
