@@ -221,14 +221,48 @@ def test_all_bodies_together_are_bounded_and_small_requests_go_on(server):
 
 
 def test_unpacked_bytes_count_before_they_are_kept():
-    bodies, packed = Bodies(BodyLimits(held_bytes=10 * FREE)), bytearray(gzip.compress(bytes(20 * FREE)))
-    with pytest.raises(Refusal) as refused, bodies.reader() as reader:
-        reader._unpack(packed, 31, 30 * FREE)
-    assert (refused.value.status, bodies.held) == (503, 0)
+    bodies, packed = Bodies(BodyLimits(held_bytes=10 * FREE)), bytearray(gzip.compress(bytes(8 * FREE)))
+    with bodies.reader() as other:
+        other.hold(5 * FREE)
+        with pytest.raises(Refusal) as refused, bodies.reader() as reader:
+            reader._unpack(packed, 31, 30 * FREE)
+        assert (refused.value.status, bodies.held) == (503, 4 * FREE)
     with bodies.reader() as reader:
         found = reader._unpack(bytearray(gzip.compress(bytes(5 * FREE))), 31, 30 * FREE)
         assert len(found) == 5 * FREE and bodies.held == 4 * FREE
     assert bodies.held == 0
+
+
+@pytest.mark.parametrize("shape", [(3000,), (-1,)], ids=["known", "free"])
+def test_responses_count_before_they_are_made(shape):
+    """Two responses of 30 rows exceed the limit, and one of 100 rows does alone."""
+    started, go_on = threading.Event(), threading.Event()
+
+    def predict(some):
+        started.set()
+        assert go_on.wait(20)
+        return [(torch.zeros(query.rows, 3000),) for query in some]
+
+    def wanted(client: Client, rows: int) -> tuple[int, dict, bytes]:
+        body = {"parameters": {"ray": [0.5, 0.5], "binary_data_output": True}, "inputs": [tensor(rows, [0] * 3 * rows)]}
+        return client.call("POST", PATH, json.dumps(body).encode())
+
+    spec, wide, found = TensorMetadata("x", "FP32", (3,)), TensorMetadata("y", "FP32", shape), []
+    limits = Limits(held_bytes=1_000_000, elements=300_000)
+    service = Service("echo", ("a", "b"), (spec,), (wide,), predict, lambda _: 1.0)
+    with serving(service, ServiceOptions(limits)) as client:
+        thread = threading.Thread(target=lambda: found.append(wanted(client, 30)))
+        thread.start()
+        assert started.wait(20)
+        if shape == (3000,):
+            status, headers, _ = wanted(client, 30)
+            assert (status, headers["retry-after"]) == (503, "1")
+        go_on.set()
+        thread.join(20)
+        assert found[0][0] == 200 and len(found[0][2]) > 30 * 12_000
+        assert wanted(client, 100)[0] == 413
+        assert wanted(client, 30)[0] == 200
+        assert client.server.bodies.held == 0
 
 
 def test_the_body_of_a_choice_is_small(server, fonseca):

@@ -38,6 +38,8 @@ from hyperfront.front import Front
 Result = TypeVar("Result")
 VERSION = "1"
 """The version of the model; a server has one."""
+COPIES = 2
+"""How often the numbers of a response are in memory: as outputs of the model, and as bytes to send."""
 
 
 class ServerState:
@@ -100,13 +102,15 @@ class ServerState:
             decode = partial(requests.decode, self.service, self.limits, body, length)
             asked = await self._within(deadline, self.large.run(decode)) if len(body) > LARGE else decode()
             request.scope["notes"] = {"rows": asked.query.rows, "rays": len(asked.query.rays)}
+            expected = asked.query.rows * self.service.row_bytes
+            reader.hold(COPIES * expected)
             outputs = await self._within(deadline, self.batcher.submit(asked.query))
-        if self.service.decider is not None and any(index >= len(outputs) for index, _ in asked.outputs):
-            outputs = (*outputs, *self.service.decider(outputs))
-        respond = partial(self._respond, asked, outputs, request.headers.get("accept-encoding", ""))
-        if sum(output.nbytes for output in outputs) > LARGE:
-            return await self._within(deadline, self.large.run(respond))
-        return respond()
+            found = sum(output.nbytes for output in outputs)
+            reader.hold(COPIES * max(0, found - expected))  # some sizes were free
+            if self.service.decider is not None and any(index >= len(outputs) for index, _ in asked.outputs):
+                outputs = (*outputs, *self.service.decider(outputs))
+            respond = partial(self._respond, asked, outputs, request.headers.get("accept-encoding", ""))
+            return await self._within(deadline, self.large.run(respond)) if found > LARGE else respond()
 
     def _respond(self, asked: requests.Asked, outputs: Outputs, accepted: str) -> Response:
         reply = replies.encode(self.service, VERSION, asked, outputs, self.limits.json_elements)

@@ -15,7 +15,7 @@ from hyperfront.apps.shared.refusal import Refusal
 from hyperfront.errors import HyperfrontError
 
 FREE = 64 * 2**10
-"""Bytes of each body that do not count, so that small requests are answered while large ones hold the rest."""
+"""Bytes of each request that do not count, so that small requests are answered while large ones hold the rest."""
 SMALL_PACKED = 512
 """Most compressed bytes that are unpacked on the event loop. More go to a thread: they can grow a thousandfold."""
 STEP = 2**18
@@ -29,7 +29,7 @@ class BodyLimits:
     body_bytes: int = 64 * 2**20
     """The most bytes of one body, both compressed and unpacked."""
     held_bytes: int = 256 * 2**20
-    """The most bytes of all bodies that one process holds at the same time."""
+    """The most bytes of all bodies and responses that one process holds at the same time."""
     seconds: float = 30.0
     """The longest time that a body may take to arrive."""
 
@@ -40,8 +40,9 @@ class BodyLimits:
 
 
 class Bodies:
-    """The bodies that one process holds. ``with bodies.reader() as reader`` counts the memory of one request.
+    """The bodies that one process holds, and the outputs that are made from them.
 
+    ``with bodies.reader() as reader`` counts the memory of one request.
     One thread unpacks all large bodies: several would keep the event loop from running.
     """
 
@@ -58,7 +59,7 @@ class Bodies:
         with self._lock:
             if self.held + size > self.limits.held_bytes:
                 raise Refusal(
-                    "the server holds too many large bodies at the moment",
+                    "the server holds too many large requests and responses at the moment",
                     expected=f"at most {self.limits.held_bytes} bytes in all",
                     status=503,
                     retry_after=1,
@@ -112,7 +113,7 @@ class Reader:
                 async for part in request.stream():
                     if len(body) + len(part) > most:
                         raise self._too_large(most)
-                    self._hold(len(part))
+                    self.hold(len(part))
                     body += part
         except TimeoutError:
             raise Refusal("the body did not arrive in time", expected=f"{seconds:g} s", status=408) from None
@@ -120,9 +121,12 @@ class Reader:
             raise Refusal("the client closed the connection before its request was complete") from None
         return body
 
-    def _hold(self, size: int) -> None:
-        """Count bytes before they are kept."""
+    def hold(self, size: int) -> None:
+        """Count bytes of this request or its response before they are kept."""
         self.size += size
+        most = self.bodies.limits.held_bytes
+        if self.size > FREE + most:
+            raise Refusal("request and response are too large", expected=f"at most {most} bytes in all", status=413)
         if (extra := self.size - FREE - self.reserved) > 0:
             self.bodies.reserve(extra)
             self.reserved += extra
@@ -138,7 +142,7 @@ class Reader:
                     raise Refusal("the body cannot be unpacked", got=error) from None
                 if len(found) + len(part) > most:
                     raise self._too_large(most)
-                self._hold(len(part))
+                self.hold(len(part))
                 found += part
                 rest = unpacker.unconsumed_tail
             if unpacker.eof and (unpacker.unused_data or start + FREE < len(body)):
