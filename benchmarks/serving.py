@@ -60,7 +60,7 @@ def run_server(kind: str, port: int) -> None:
     from hyperfront.apps.serve.process import settle
     from hyperfront.apps.serve.service import serve_model
     from hyperfront.apps.serve.tensors import TensorMetadata
-    from hyperfront.apps.shared.listening import OPTIONS
+    from hyperfront.apps.shared.listening import uvicorn_options
     from hyperfront.zoo.lenet import LeNet
 
     torch.set_num_threads(1)
@@ -83,7 +83,7 @@ def run_server(kind: str, port: int) -> None:
     settings = ServiceOptions(Limits(concurrency=10_000))  # machines that others use too stop now and then
     app = create_app(service, settings)
     settle()
-    uvicorn.run(app, port=port, **OPTIONS)
+    uvicorn.run(app, port=port, **uvicorn_options())
 
 
 class Server:

@@ -21,7 +21,7 @@ from hyperfront.apps.explorer.page import page
 from hyperfront.apps.explorer.session import Session
 from hyperfront.apps.shared import choice
 from hyperfront.apps.shared.bodies import Bodies, BodyLimits
-from hyperfront.apps.shared.listening import OPTIONS, address, listen
+from hyperfront.apps.shared.listening import address, listen, uvicorn_options
 from hyperfront.apps.shared.rays import numbers
 from hyperfront.errors import HyperfrontError
 
@@ -93,7 +93,7 @@ class PageServer:
         self.socket = listen(host, port, tries=TRIES)
         self.url = address(host, self.socket) + "/"
         limits: dict[str, Any] = {"lifespan": "off", "timeout_graceful_shutdown": GRACE}
-        self.server = uvicorn.Server(uvicorn.Config(app, log_level="warning", **limits, **OPTIONS))
+        self.server = uvicorn.Server(uvicorn.Config(app, log_level="warning", **limits, **uvicorn_options()))
         self.thread: threading.Thread | None = None
 
     def run(self) -> None:

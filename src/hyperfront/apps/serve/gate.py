@@ -14,9 +14,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from hyperfront.apps.serve import logs
 from hyperfront.apps.serve.metrics import Metrics
 from hyperfront.apps.serve.options import ServiceOptions
+from hyperfront.apps.shared.refusal import Refusal
 
 OPEN = ("/v2/health/live", "/v2/health/ready")
 """Paths for health probes, which carry no key and are answered under any load."""
+TOO_MANY = "too many requests at the same time"
 
 
 class Gate:
@@ -42,6 +44,17 @@ class Gate:
                 message["headers"] = [*message.get("headers", ()), (b"x-request-id", name.encode("latin-1", "replace"))]
             await send(message)
 
+        async def part() -> Message:
+            """Receive a part of the body. A request that waits for its client is not at work."""
+            self.working -= 1
+            try:
+                message = await receive()
+            finally:
+                self.working += 1
+            if self.working > self.settings.limits.concurrency:
+                raise Refusal(TOO_MANY, status=429, retry_after=1)
+            return message
+
         scope["request_id"] = name
         self.working += 1
         self.metrics.in_flight.inc()
@@ -50,7 +63,7 @@ class Gate:
             if refused:
                 await _reply(answer, *refused)
             else:
-                await self.app(scope, receive, answer)
+                await self.app(scope, part, answer)
         except BaseException:
             status = status or 500  # the outermost layer answers with 500
             raise
@@ -66,7 +79,7 @@ class Gate:
             reason = "the API key is missing or wrong (Authorization: Bearer KEY)"
             return 401, reason, [(b"www-authenticate", b"Bearer")]
         if self.working > self.settings.limits.concurrency:
-            return 429, "too many requests at the same time", [(b"retry-after", b"1")]
+            return 429, TOO_MANY, [(b"retry-after", b"1")]
         return None
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:

@@ -24,7 +24,8 @@ from hyperfront.apps.serve.app import create_app
 from hyperfront.apps.serve.options import Limits, ServiceOptions
 from hyperfront.apps.serve.service import Service, open_run
 from hyperfront.apps.serve.tensors import parse
-from hyperfront.apps.shared.listening import OPTIONS, address, listen
+from hyperfront.apps.shared.connections import most_files
+from hyperfront.apps.shared.listening import address, listen, uvicorn_options
 from hyperfront.errors import HyperfrontError
 
 WORKER = "hyperfront.apps.serve.process:worker"
@@ -112,7 +113,8 @@ def serve(options: WorkerOptions, *, host: str, port: int, workers: int, grace: 
         raise HyperfrontError("a server needs at least one worker and one thread", got=(workers, options.threads))
     app = _app(options)  # also made if workers make their own: errors appear once, before the address
     service: Service = app.state.server.service
-    uvicorn_options = OPTIONS | {"timeout_keep_alive": 75, "timeout_graceful_shutdown": max(1, round(grace))}
+    most_files(more=True)
+    server_options = uvicorn_options() | {"timeout_graceful_shutdown": max(1, round(grace))}
     with listen(host, port) as listener:
         url = address(host, listener)
         hints = {"docs": f"{url}/docs", "try": describe.curl(service, url)}
@@ -120,13 +122,13 @@ def serve(options: WorkerOptions, *, host: str, port: int, workers: int, grace: 
         if workers == 1:
             settle()
             with contextlib.suppress(KeyboardInterrupt):
-                uvicorn.Server(uvicorn.Config(app, **uvicorn_options)).run(sockets=[listener])
+                uvicorn.Server(uvicorn.Config(app, **server_options)).run(sockets=[listener])
             gc.unfreeze()  # libraries expect their objects when Python ends
             return
         port = listener.getsockname()[1]
     with tempfile.TemporaryDirectory(prefix="hyperfront-metrics-") as folder, _environment(options, folder):
-        uvicorn_options["timeout_worker_healthcheck"] = STARTING
-        uvicorn.run(WORKER, factory=True, workers=workers, host=host, port=port, **uvicorn_options)
+        server_options["timeout_worker_healthcheck"] = STARTING
+        uvicorn.run(WORKER, factory=True, workers=workers, host=host, port=port, **server_options)
     sys.stderr.flush()
 
 

@@ -1,6 +1,8 @@
 """Code that the explorer and the server share. It needs FastAPI, uvicorn and httptools only.
 
-protocol    HTTP with bounded headers
+protocol    HTTP with bounded headers, for clients that are fast enough
+connections the number of connections, and the time that they may wait
+rarely      lines of the log that are written at most once a second
 listening   sockets and ports, and the uvicorn server on them
 bodies      request bodies with bounded size, time and memory
 rays        rays as clients write them
