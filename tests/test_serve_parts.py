@@ -236,10 +236,13 @@ PATH = "/v2/models/echo/infer"
 def test_with_a_key_only_health_is_open():
     with serving(identity(), ServiceOptions(api_key="secret")) as client:
         key = {"Authorization": "Bearer secret"}
+        for scheme in ("bearer", "BEARER", "Bearer "):
+            assert client.get("/v2", {"Authorization": f"{scheme} secret"})[0] == 200
         assert client.get("/v2/health/live")[0] == client.get("/v2/health/ready")[0] == 200
         for path in ("/v2", "/metrics", "/docs", "/openapi.json", "/v1/front", "/v2/models/echo"):
-            for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "secret"}):
-                assert client.call("GET", path, headers=headers)[0] == 401, path
+            assert client.call("GET", path)[0] == 401, path
+            for wrong in ("Bearer wrong", "secret", "Basic secret", "Bearer", ""):
+                assert client.call("GET", path, headers={"Authorization": wrong})[0] == 401, path
             assert client.call("GET", path, headers=key)[0] in (200, 404)
         assert client.post(PATH, ASK)[0] == 401
         assert client.post(PATH, ASK, key)[1]["outputs"][0]["data"] == [7]

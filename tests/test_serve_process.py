@@ -105,6 +105,7 @@ def test_a_module_of_ones_own_by_name_with_its_inputs_stated(run):
     lines = [json.loads(line) for line in log]
     assert lines[0]["event"] == "starting"
     assert "/v2/models/mine/infer" in lines[0]["try"]
+    assert lines[0]["api_key"] == "required" and "$HYPERFRONT_API_KEY" in lines[0]["try"]
     assert any(line["event"] == "stopped" for line in lines)
 
 
@@ -161,6 +162,15 @@ def test_a_port_that_is_taken_is_said_before_an_address_is(run, monkeypatch, cap
     printed = capsys.readouterr()
     assert "cannot listen" in printed.err and "another --port" in printed.err
     assert "starting" not in printed.out + printed.err
+
+
+def test_an_empty_key_is_an_error_and_not_no_key(run, monkeypatch, capsys):
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    monkeypatch.setenv("HYPERFRONT_API_KEY", "")
+    with pytest.raises(SystemExit) as stop:
+        main(["serve", str(run), "--target", "tests.test_serve_process:net", "--input", "x:FP32:3,4"])
+    assert stop.value.code == 2
+    assert "unset HYPERFRONT_API_KEY" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ class Gate:
 
     def __init__(self, app: ASGIApp, settings: ServiceOptions, metrics: Metrics):
         self.app, self.settings, self.metrics = app, settings, metrics
-        self.expected = f"Bearer {settings.api_key}".encode() if settings.api_key else None
+        self.key = settings.api_key.encode() if settings.api_key else None
         self.working = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -75,7 +75,7 @@ class Gate:
     def _refuse(self, path: str, headers: dict[bytes, bytes]) -> tuple[int, str, list[tuple[bytes, bytes]]] | None:
         if path in OPEN:
             return None
-        if self.expected and not hmac.compare_digest(headers.get(b"authorization", b""), self.expected):
+        if self.key and not _carries(headers.get(b"authorization", b""), self.key):
             reason = "the API key is missing or wrong (Authorization: Bearer KEY)"
             return 401, reason, [(b"www-authenticate", b"Bearer")]
         if self.working > self.settings.limits.concurrency:
@@ -97,6 +97,12 @@ class Gate:
             ms=round(1000 * seconds, 3),
             **scope.get("notes", {}),
         )
+
+
+def _carries(authorization: bytes, key: bytes) -> bool:
+    """Whether the header is ``Bearer KEY``; the scheme may be in any case."""
+    scheme, _, given = authorization.partition(b" ")
+    return hmac.compare_digest(given.strip(b" "), key) and scheme.lower() == b"bearer"
 
 
 async def _reply(send: Send, status: int, reason: str, headers: list[tuple[bytes, bytes]]) -> None:

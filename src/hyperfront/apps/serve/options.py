@@ -43,4 +43,9 @@ class ServiceOptions:
         if self.batch_rows < 1:
             raise HyperfrontError("a batch has at least one row", got=self.batch_rows)
         if self.api_key is not None and not (self.api_key.isascii() and self.api_key.strip() == self.api_key != ""):
-            raise HyperfrontError("the API key is not usable", expected="ASCII characters, without spaces around them")
+            raise HyperfrontError(
+                "the API key is not usable",
+                got="an empty text" if not self.api_key else None,
+                expected="ASCII characters, without spaces around them",
+                fix="to serve without a key, unset HYPERFRONT_API_KEY",
+            )

@@ -56,8 +56,7 @@ class WorkerOptions:
     limits: Limits = field(default_factory=Limits)
 
     def settings(self) -> ServiceOptions:
-        key = os.environ.get(KEY) or None
-        return ServiceOptions(self.limits, self.batch_rows, key, tuple(self.cors))
+        return ServiceOptions(self.limits, self.batch_rows, os.environ.get(KEY), tuple(self.cors))
 
     def service(self) -> Service:
         specs = tuple(parse(text) for text in self.inputs)
@@ -117,7 +116,9 @@ def serve(options: WorkerOptions, *, host: str, port: int, workers: int, grace: 
     server_options = uvicorn_options() | {"timeout_graceful_shutdown": max(1, round(grace))}
     with listen(host, port) as listener:
         url = address(host, listener)
-        hints = {"docs": f"{url}/docs", "try": describe.curl(service, url)}
+        key = app.state.server.settings.api_key is not None
+        attempt = describe.curl(service, url) + (f' -H "Authorization: Bearer ${KEY}"' if key else "")
+        hints = {"api_key": "required" if key else "not required", "docs": f"{url}/docs", "try": attempt}
         logs.event("starting", url=url, model=service.name, workers=workers, **hints)
         if workers == 1:
             settle()
