@@ -229,8 +229,11 @@ def test_connections_at_work_are_never_closed_for_others(monkeypatch):
 def test_there_are_fewer_connections_than_files(monkeypatch):
     known = registry(monkeypatch)
     monkeypatch.setattr(connections, "most_files", lambda: SPARE_FILES + 2)
+    lines = []
+    known._closed = lambda **fields: lines.append(fields["reason"])
     opened = [Fake(known) for _ in range(5)]
     assert [fake.open for fake in opened] == [False] * 3 + [True] * 2
+    assert lines == ["too many connections"] * 3
 
 
 def test_the_log_says_that_there_are_no_files_left(monkeypatch):

@@ -268,7 +268,7 @@ def test_responses_count_before_they_are_made(shape):
 def test_the_body_of_a_choice_is_small(server, fonseca):
     large = json.dumps({"minimize": "x" * 100_000}).encode()
     assert server.call("POST", "/v1/select", large)[0] in (404, 413)
-    assert fonseca.call("POST", "/api/select", large)[0] == 422
+    assert fonseca.call("POST", f"{fonseca.path}api/select", large)[0] == 422
 
 
 # ---- headers ---------------------------------------------------------------------------------------------------------
@@ -277,7 +277,10 @@ def test_the_body_of_a_choice_is_small(server, fonseca):
 @pytest.fixture(scope="module")
 def fonseca(tmp_path_factory):
     exploration = hf.explore(explored.toy(tmp_path_factory.mktemp("limits") / "run", "fonseca", variables=2))
-    yield Client(urllib.parse.urlparse(exploration.url).port)
+    url = urllib.parse.urlparse(exploration.url)
+    client = Client(url.port)
+    client.path = url.path
+    yield client
     exploration.close()
 
 

@@ -101,6 +101,7 @@ def test_a_module_of_ones_own_by_name_with_its_inputs_stated(run):
         front = hf.Front.load(run / "front.json")
         assert point["losses"]["a"] == front.losses[:, 0].min()
         assert client.post("/v1/select", {"minimize": "a"})[0] == 401
+        assert client.get("/v2", key | {"Host": "proxy.example"})[0] == 200
     assert process.returncode in (0, -signal.SIGTERM)
     lines = [json.loads(line) for line in log]
     assert lines[0]["event"] == "starting"
@@ -114,6 +115,7 @@ def test_several_workers_answer_and_count_together(run):
     with started(*words) as (client, process, _):
         x = {"name": "x", "datatype": "FP32", "shape": [1, 3, 4], "data": [1] * 12}
         ask = {"parameters": {"ray": [0.5, 0.5]}, "inputs": [x]}
+        assert client.get("/v2", {"Host": "evil.example"})[0] == 400
         answers = [client.post("/v2/models/own/infer", ask) for _ in range(40)]
         assert {status for status, _ in answers} == {200}
         assert len({json.dumps(reply) for _, reply in answers}) == 1

@@ -29,7 +29,7 @@ from hyperfront.apps.serve.options import ServiceOptions
 from hyperfront.apps.serve.predictor import Outputs
 from hyperfront.apps.serve.rows import Table
 from hyperfront.apps.serve.service import Service
-from hyperfront.apps.shared import choice
+from hyperfront.apps.shared import choice, pages
 from hyperfront.apps.shared.bodies import Bodies
 from hyperfront.apps.shared.refusal import Refusal, headers, one_line
 from hyperfront.errors import HyperfrontError
@@ -198,7 +198,7 @@ def _health(app: FastAPI, server: ServerState) -> None:
     @app.get("/", include_in_schema=False)
     @app.get("/docs", include_in_schema=False)
     async def docs() -> HTMLResponse:
-        return HTMLResponse(page.render(app.openapi()))
+        return HTMLResponse(page.render(app.openapi()), headers=pages.headers())
 
 
 def _models(app: FastAPI, server: ServerState) -> None:

@@ -1,4 +1,4 @@
-"""The gate that every request passes: API key, limit on concurrent requests, log, metrics."""
+"""The gate that every request passes: host, API key, limit on concurrent requests, log, metrics."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from hyperfront.apps.serve import logs
 from hyperfront.apps.serve.metrics import Metrics
 from hyperfront.apps.serve.options import ServiceOptions
+from hyperfront.apps.shared.hosts import host_of
 from hyperfront.apps.shared.refusal import Refusal
 
 OPEN = ("/v2/health/live", "/v2/health/ready")
@@ -27,7 +28,7 @@ class Gate:
     def __init__(self, app: ASGIApp, settings: ServiceOptions, metrics: Metrics):
         self.app, self.settings, self.metrics = app, settings, metrics
         self.key = settings.api_key.encode() if settings.api_key else None
-        self.working = 0
+        self.hosts, self.working = settings.hosts, 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -75,6 +76,9 @@ class Gate:
     def _refuse(self, path: str, headers: dict[bytes, bytes]) -> tuple[int, str, list[tuple[bytes, bytes]]] | None:
         if path in OPEN:
             return None
+        if not self.key and self.hosts and host_of(headers.get(b"host", b"")) not in self.hosts:
+            reason = f"the request names another host (expected: {', '.join(self.hosts)}; fix: --host, or an API key)"
+            return 400, reason, []
         if self.key and not _carries(headers.get(b"authorization", b""), self.key):
             reason = "the API key is missing or wrong (Authorization: Bearer KEY)"
             return 401, reason, [(b"www-authenticate", b"Bearer")]

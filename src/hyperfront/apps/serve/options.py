@@ -38,6 +38,8 @@ class ServiceOptions:
     """The API key, which all requests but health checks must carry (``Authorization: Bearer KEY``)."""
     cors: tuple[str, ...] = ()
     """Origins of pages that may call the server from a browser."""
+    hosts: tuple[str, ...] = ()
+    """The hosts that requests without a key may be addressed to; empty: any."""
 
     def __post_init__(self) -> None:
         if self.batch_rows < 1:

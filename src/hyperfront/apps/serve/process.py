@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import torch
@@ -25,6 +25,7 @@ from hyperfront.apps.serve.options import Limits, ServiceOptions
 from hyperfront.apps.serve.service import Service, open_run
 from hyperfront.apps.serve.tensors import parse
 from hyperfront.apps.shared.connections import most_files
+from hyperfront.apps.shared.hosts import hosts_for
 from hyperfront.apps.shared.listening import address, listen, uvicorn_options
 from hyperfront.errors import HyperfrontError
 
@@ -52,11 +53,13 @@ class WorkerOptions:
     cache_bytes: int = 2**28
     batch_rows: int = 64
     cors: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    """The hosts that requests may be addressed to."""
     log_level: str = "info"
     limits: Limits = field(default_factory=Limits)
 
     def settings(self) -> ServiceOptions:
-        return ServiceOptions(self.limits, self.batch_rows, os.environ.get(KEY), tuple(self.cors))
+        return ServiceOptions(self.limits, self.batch_rows, os.environ.get(KEY), tuple(self.cors), tuple(self.hosts))
 
     def service(self) -> Service:
         specs = tuple(parse(text) for text in self.inputs)
@@ -110,6 +113,7 @@ def serve(options: WorkerOptions, *, host: str, port: int, workers: int, grace: 
     """Serve until a signal. Then open requests get ``grace`` seconds, and new connections are refused."""
     if workers < 1 or options.threads < 1:
         raise HyperfrontError("a server needs at least one worker and one thread", got=(workers, options.threads))
+    options = replace(options, hosts=hosts_for(host))
     app = _app(options)  # also made if workers make their own: errors appear once, before the address
     service: Service = app.state.server.service
     most_files(more=True)

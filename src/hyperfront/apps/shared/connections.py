@@ -72,7 +72,8 @@ class Connections:
         if self._most is None:
             self._most = min(self.limits.count, most_files() - SPARE_FILES)
         if self.count > self._most:
-            self._close(next(iter(self.waiting)), "too many connections")
+            self._close(next(iter(self.waiting)))
+            self._closed(reason="too many connections", connections=self.count)
         if self._timer is None:
             self._sweep_later()
 
@@ -97,7 +98,8 @@ class Connections:
         self.unread[connection] = connection.unsent()
         self.unread_bytes += self.unread[connection]
         while self.unread_bytes > self.limits.unread_bytes:
-            self._close(next(iter(self.unread)), "too many bytes that clients do not read")
+            self._close(next(iter(self.unread)))
+            self._closed(reason="clients do not read their responses", connections=self.count)
 
     def read(self, connection: Connection) -> None:
         """A client has read its response, or is gone."""
@@ -111,13 +113,12 @@ class Connections:
                 self.leave(connection)
                 self.wait(connection, self.limits.unread_seconds)
             else:
-                self._close(connection, "waited too long for the client")
+                self._close(connection)
 
-    def _close(self, connection: Connection, reason: str) -> None:
+    def _close(self, connection: Connection) -> None:
         self.work(connection)
         self.read(connection)
         connection.abort()
-        self._closed(reason=reason, connections=self.count)
 
     def _sweep_later(self) -> None:
         limits = self.limits
