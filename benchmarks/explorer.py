@@ -47,10 +47,10 @@ def exploration(rows: int) -> Exploration:
     return Exploration(session, name="benchmark", python="", baselines=[])
 
 
-def drag(connection: http.client.HTTPConnection, first: float) -> float:
+def drag(connection: http.client.HTTPConnection, path: str, first: float) -> float:
     """Seconds until predictions are there."""
     start = time.perf_counter()
-    connection.request("GET", f"/api/predict?ray={first:.6f},{1 - first:.6f}")
+    connection.request("GET", f"{path}api/predict?ray={first:.6f},{1 - first:.6f}")
     answer = connection.getresponse()
     content = answer.read()
     seconds = time.perf_counter() - start
@@ -60,8 +60,9 @@ def drag(connection: http.client.HTTPConnection, first: float) -> float:
 
 def measure(url: str, drags: int) -> list[float]:
     connection = http.client.HTTPConnection(urlparse(url).netloc)
+    path = urlparse(url).path
     rays = torch.rand(drags + 20, generator=torch.Generator().manual_seed(1)).tolist()
-    return [drag(connection, first) for first in rays][20:]  # the first ones warm up
+    return [drag(connection, path, first) for first in rays][20:]  # the first ones warm up
 
 
 def main() -> None:

@@ -33,7 +33,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from stopwatch.load import Connection, burst, closed_loop, health_during, hostile_request, latencies, rays
+from stopwatch.load import Connection, burst, closed_loop, health_during, hostile_requests, latencies, rays
 
 CONNECTIONS, BURST, LATENCY_TURNS = 8, 80, 9
 BARS = {"one ray": 0.95, "100 rays": 0.8, "a new ray each": 0.35}
@@ -60,7 +60,7 @@ def run_server(kind: str, port: int) -> None:
     from hyperfront.apps.serve.process import settle
     from hyperfront.apps.serve.service import serve_model
     from hyperfront.apps.serve.tensors import TensorMetadata
-    from hyperfront.apps.shared.listening import OPTIONS
+    from hyperfront.apps.shared.listening import uvicorn_options
     from hyperfront.zoo.lenet import LeNet
 
     torch.set_num_threads(1)
@@ -83,7 +83,7 @@ def run_server(kind: str, port: int) -> None:
     settings = ServiceOptions(Limits(concurrency=10_000))  # machines that others use too stop now and then
     app = create_app(service, settings)
     settle()
-    uvicorn.run(app, port=port, **OPTIONS)
+    uvicorn.run(app, port=port, **uvicorn_options())
 
 
 class Server:
@@ -190,8 +190,7 @@ def measure_load(options: argparse.Namespace, front: Server, run: Callable) -> N
 
 def measure_health(front: Server, run: Callable) -> None:
     """Health checks while bodies arrive that are as hard to parse as the limits allow, and harder."""
-    hostile = [hostile_request(values) for values in (b"[]", b"{}", b"1.5")]
-    slowest = run(health_during(front.port, hostile))
+    slowest = run(health_during(front.port, list(hostile_requests())))
     print(f"\nhealth during hostile bodies: slowest {1000 * slowest:.0f} ms, bar {HEALTH_BAR:.0f} ms")
 
 

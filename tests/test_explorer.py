@@ -377,13 +377,40 @@ def test_entries_that_do_not_sum_to_one_are_brought_there(served):
     assert whole == scaled
 
 
-def test_only_requests_to_this_machine_are_answered(served):
-    host = urllib.parse.urlparse(served.url).netloc
-    for name, status in ((host, 200), ("evil.example", 400), (f"evil.example:{host.split(':')[1]}", 400)):
-        connection = http.client.HTTPConnection(host)
-        connection.request("GET", "/api/front", headers={"Host": name})
-        assert connection.getresponse().status == status
+def answer(served, path: str, headers: dict[str, str]) -> tuple[int, http.client.HTTPMessage]:
+    connection = http.client.HTTPConnection(urllib.parse.urlparse(served.url).netloc)
+    try:
+        connection.request("GET", path, headers=headers)
+        found = connection.getresponse()
+        return found.status, found.headers
+    finally:
         connection.close()
+
+
+def test_only_requests_to_this_machine_are_answered(served):
+    url = urllib.parse.urlparse(served.url)
+    port, hosts = url.port, ("localhost", "127.0.0.1", "[::1]", "LOCALHOST")
+    for name in (*hosts, *(f"{host}:{port}" for host in hosts)):
+        assert answer(served, f"{url.path}api/front", {"Host": name})[0] == 200
+    for name in ("evil.example", f"evil.example:{port}", "localhost.evil.example", "[::1].evil.example", ""):
+        assert answer(served, f"{url.path}api/front", {"Host": name})[0] == 400
+
+
+def test_only_those_who_know_its_address_reach_the_page(served):
+    path = urllib.parse.urlparse(served.url).path
+    assert len(path) > 20
+    for wrong in ("/", "/api/front", path[:-1], path[:-2] + "/", "/" + path, path[:-2] + "~/api/front"):
+        assert answer(served, wrong, {})[0] == 403, wrong
+
+
+def test_foreign_pages_may_link_to_the_page_but_neither_use_nor_show_it(served):
+    path, foreign = urllib.parse.urlparse(served.url).path, {"Sec-Fetch-Site": "cross-site"}
+    assert answer(served, f"{path}api/measure?ray=0.5,0.5", foreign)[0] == 403
+    assert answer(served, f"{path}api/measure?ray=0.5,0.5", {"Sec-Fetch-Site": "same-origin"})[0] == 200
+    status, headers = answer(served, path, foreign)
+    assert status == 200
+    assert "frame-ancestors 'self' http://localhost:*" in headers["Content-Security-Policy"]
+    assert (headers["X-Content-Type-Options"], headers["Referrer-Policy"]) == ("nosniff", "no-referrer")
 
 
 def test_the_page_is_one_text_that_names_no_other_address(served):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import http.server
 import json
 import re
+import threading
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 import safetensors.torch
@@ -518,14 +521,21 @@ def test_the_file_that_can_be_mailed_works_without_server_and_network(chromium, 
         assert page.locator(".badge").count() == 1
 
 
-def test_a_notebook_shows_the_page_in_its_cell(chromium, explorations, tmp_path):
+def test_a_notebook_on_this_machine_shows_the_page_in_its_cell_and_other_pages_cannot(chromium, explorations, tmp_path):
     (tmp_path / "notebook.html").write_text(f"<!DOCTYPE html><body>{explorations[2]._repr_html_()}</body>")
-    page = chromium.new_page()
-    page.goto((tmp_path / "notebook.html").as_uri())
+    handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
+    page, lines = chromium.new_page(), []
+    page.on("console", lambda line: lines.append(line.text))
     frame = page.frame_locator("iframe")
-    frame.locator("#slider").press("End")
-    frame.locator("#chip.exact").wait_for()
-    assert "at([0, 1])" in frame.locator("#python").inner_text()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as notebooks:
+        threading.Thread(target=notebooks.serve_forever, daemon=True).start()
+        page.goto(f"http://localhost:{notebooks.server_port}/notebook.html")
+        frame.locator("#slider").press("End")
+        frame.locator("#chip.exact").wait_for()
+        assert "at([0, 1])" in frame.locator("#python").inner_text()
+        notebooks.shutdown()
+    page.goto((tmp_path / "notebook.html").as_uri())
+    assert any("frame-ancestors" in line for line in lines) and frame.locator("#slider").count() == 0
     page.close()
 
 

@@ -10,8 +10,10 @@ import os
 import select
 import socket
 import threading
+import tracemalloc
 import urllib.parse
 import zlib
+from collections.abc import Callable
 from dataclasses import asdict
 
 import pytest
@@ -22,7 +24,7 @@ from hyperfront.apps.serve import documents, logs, process, requests
 from hyperfront.apps.serve.options import Limits, ServiceOptions
 from hyperfront.apps.serve.service import Service
 from hyperfront.apps.serve.tensors import TensorMetadata
-from hyperfront.apps.shared.bodies import FREE, Bodies, BodyLimits
+from hyperfront.apps.shared.bodies import FREE, Bodies, BodyLimits, Reader
 from hyperfront.apps.shared.protocol import HEADER_BYTES, HEADER_COUNT
 from hyperfront.apps.shared.refusal import Refusal
 from tests.helpers import explored
@@ -47,9 +49,31 @@ def server():
         assert ask(client, 1)[0] == 200
 
 
+def tensor(rows: int, data: list) -> dict:
+    return {"name": "x", "datatype": "FP32", "shape": [rows, 3], "data": data}
+
+
+def decode(body: bytes, refused: str | None = None) -> requests.Asked | None:
+    """Decode a request, or check that it is refused with that reason."""
+    if refused is None:
+        return requests.decode(echo(), LIMITS, bytearray(body), None)
+    with pytest.raises(Refusal, match=refused):
+        requests.decode(echo(), LIMITS, bytearray(body), None)
+    return None
+
+
+def peak(function: Callable[[], object]) -> int:
+    """The most bytes that a call holds."""
+    tracemalloc.start()
+    try:
+        function()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
 def ask(server: Client, rows: int, **more) -> tuple[int, dict]:
-    x = {"name": "x", "datatype": "FP32", "shape": [rows, 3], "data": [0] * (3 * rows)}
-    return server.post(PATH, {"parameters": {"ray": [0.5, 0.5]}, "inputs": [x], **more})
+    return server.post(PATH, {"parameters": {"ray": [0.5, 0.5]}, "inputs": [tensor(rows, [0] * (3 * rows))], **more})
 
 
 # ---- one body --------------------------------------------------------------------------------------------------------
@@ -78,6 +102,60 @@ def test_json_with_too_many_values_is_never_parsed(server, monkeypatch, value):
     body = gzip.compress(b'{"a":[' + b",".join([value] * 25_000) + b"]}")
     status, _, answer = server.call("POST", PATH, body, {"Content-Encoding": "gzip"})
     assert status == 413 and "too many values" in json.loads(answer)["error"]
+
+
+def test_json_is_bounded_in_bytes_and_binary_tensors_beside_it_are_not():
+    """Few values can be hard to parse too, if they are long; a bomb of JSON stops at this limit."""
+    with serving(echo(), ServiceOptions(Limits(json_bytes=10_000))) as client:
+        for body in (b'{"id":"' + b"a" * 10_000 + b'"}', b'{"id":' + b" " * 10_000 + b"1}"):
+            assert client.call("POST", PATH, body)[0] == 413
+            assert client.call("POST", PATH, gzip.compress(body), {"Content-Encoding": "gzip"})[0] == 413
+            assert client.call("POST", PATH, body, {requests.HEADER_LENGTH: str(len(body))})[0] == 413
+        x = tensor(1000, []) | {"parameters": {"binary_data_size": 12_000}}
+        head = json.dumps({"parameters": {"ray": [0.5, 0.5]}, "inputs": [{k: x[k] for k in x if k != "data"}]}).encode()
+        length = {requests.HEADER_LENGTH: str(len(head))}
+        assert client.call("POST", PATH, head + bytes(12_000), length)[0] == 200
+
+
+def test_one_thread_unpacks(server, monkeypatch):
+    threads, unpack = [], Reader._unpack
+
+    def recorded(self, body, *limits):
+        threads.append(threading.current_thread())
+        return unpack(self, body, *limits)
+
+    monkeypatch.setattr(Reader, "_unpack", recorded)
+    bodies = [gzip.compress(os.urandom(size)) for size in (10, 1000, 2000, 3000)]
+    for body in bodies:
+        assert server.call("POST", PATH, body, {"Content-Encoding": "gzip"})[0] == 400
+    assert len({*threads[1:]}) == 1 and threads[0] != threads[1]
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_only_numbers_of_a_tensor_reach_numpy(nested):
+    """NumPy pads each text of a list to the length of the longest: 25 million letters here."""
+    data = ["a" * 5000] + [""] * 5000
+    body = {"parameters": {"ray": [0.5, 0.5]}, "inputs": [tensor(5001 // 3, [data] if nested else data)]}
+    assert peak(lambda: decode(json.dumps(body).encode(), "wrong type")) < 4_000_000
+
+
+def test_nested_lists_are_flattened_up_to_the_dimensions_of_a_tensor():
+    x = torch.arange(6.0)
+    for data in (x.tolist(), x.reshape(2, 3).tolist(), x.reshape(1, 1, 2, 3, 1).tolist()):
+        body = {"parameters": {"ray": [0.5, 0.5]}, "inputs": [tensor(2, data)]}
+        assert torch.equal(decode(json.dumps(body).encode()).query.inputs[0], x.reshape(2, 3))
+    deep: list = [0.0] * 6
+    for _ in range(requests.DIMENSIONS):
+        deep = [deep]
+    decode(json.dumps(body | {"inputs": [tensor(2, deep)]}).encode(), "nested too deeply")
+
+
+def test_a_request_without_memory_for_it_is_refused(server, monkeypatch):
+    def decode(*arguments):
+        raise MemoryError
+
+    monkeypatch.setattr(requests, "decode", decode)
+    assert ask(server, 1)[0] == 503
 
 
 def test_large_json_is_parsed_beside_the_event_loop_and_small_json_on_it(server, monkeypatch):
@@ -143,20 +221,54 @@ def answered(connections: list[socket.socket]) -> list[socket.socket]:
 
 
 def test_unpacked_bytes_count_before_they_are_kept():
-    bodies, packed = Bodies(BodyLimits(held_bytes=10 * FREE)), bytearray(gzip.compress(bytes(20 * FREE)))
-    with pytest.raises(Refusal) as refused, bodies.reader() as reader:
-        reader._unpack(packed, 31, 30 * FREE)
-    assert (refused.value.status, bodies.held) == (503, 0)
+    bodies, packed = Bodies(BodyLimits(held_bytes=10 * FREE)), bytearray(gzip.compress(bytes(8 * FREE)))
+    with bodies.reader() as other:
+        other.hold(5 * FREE)
+        with pytest.raises(Refusal) as refused, bodies.reader() as reader:
+            reader._unpack(packed, 31, 30 * FREE)
+        assert (refused.value.status, bodies.held) == (503, 4 * FREE)
     with bodies.reader() as reader:
         found = reader._unpack(bytearray(gzip.compress(bytes(5 * FREE))), 31, 30 * FREE)
         assert len(found) == 5 * FREE and bodies.held == 4 * FREE
     assert bodies.held == 0
 
 
+@pytest.mark.parametrize("shape", [(3000,), (-1,)], ids=["known", "free"])
+def test_responses_count_before_they_are_made(shape):
+    """Two responses of 30 rows exceed the limit, and one of 100 rows does alone."""
+    started, go_on = threading.Event(), threading.Event()
+
+    def predict(some):
+        started.set()
+        assert go_on.wait(20)
+        return [(torch.zeros(query.rows, 3000),) for query in some]
+
+    def wanted(client: Client, rows: int) -> tuple[int, dict, bytes]:
+        body = {"parameters": {"ray": [0.5, 0.5], "binary_data_output": True}, "inputs": [tensor(rows, [0] * 3 * rows)]}
+        return client.call("POST", PATH, json.dumps(body).encode())
+
+    spec, wide, found = TensorMetadata("x", "FP32", (3,)), TensorMetadata("y", "FP32", shape), []
+    limits = Limits(held_bytes=1_000_000, elements=300_000)
+    service = Service("echo", ("a", "b"), (spec,), (wide,), predict, lambda _: 1.0)
+    with serving(service, ServiceOptions(limits)) as client:
+        thread = threading.Thread(target=lambda: found.append(wanted(client, 30)))
+        thread.start()
+        assert started.wait(20)
+        if shape == (3000,):
+            status, headers, _ = wanted(client, 30)
+            assert (status, headers["retry-after"]) == (503, "1")
+        go_on.set()
+        thread.join(20)
+        assert found[0][0] == 200 and len(found[0][2]) > 30 * 12_000
+        assert wanted(client, 100)[0] == 413
+        assert wanted(client, 30)[0] == 200
+        assert client.server.bodies.held == 0
+
+
 def test_the_body_of_a_choice_is_small(server, fonseca):
     large = json.dumps({"minimize": "x" * 100_000}).encode()
     assert server.call("POST", "/v1/select", large)[0] in (404, 413)
-    assert fonseca.call("POST", "/api/select", large)[0] == 422
+    assert fonseca.call("POST", f"{fonseca.path}api/select", large)[0] == 422
 
 
 # ---- headers ---------------------------------------------------------------------------------------------------------
@@ -165,7 +277,10 @@ def test_the_body_of_a_choice_is_small(server, fonseca):
 @pytest.fixture(scope="module")
 def fonseca(tmp_path_factory):
     exploration = hf.explore(explored.toy(tmp_path_factory.mktemp("limits") / "run", "fonseca", variables=2))
-    yield Client(urllib.parse.urlparse(exploration.url).port)
+    url = urllib.parse.urlparse(exploration.url)
+    client = Client(url.port)
+    client.path = url.path
+    yield client
     exploration.close()
 
 

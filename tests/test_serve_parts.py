@@ -25,6 +25,7 @@ from hyperfront.apps.serve.predictor import Query
 from hyperfront.apps.serve.service import Service, serve_model
 from hyperfront.apps.serve.tensors import TensorMetadata
 from hyperfront.apps.shared.cache import WeightCache
+from hyperfront.apps.shared.hosts import hosts_for
 from hyperfront.apps.shared.refusal import Refusal
 from tests.helpers.modules import ConvNet
 from tests.helpers.serving import Client, serving
@@ -244,13 +245,38 @@ PATH = "/v2/models/echo/infer"
 def test_with_a_key_only_health_is_open():
     with serving(identity(), ServiceOptions(api_key="secret")) as client:
         key = {"Authorization": "Bearer secret"}
+        for scheme in ("bearer", "BEARER", "Bearer "):
+            assert client.get("/v2", {"Authorization": f"{scheme} secret"})[0] == 200
         assert client.get("/v2/health/live")[0] == client.get("/v2/health/ready")[0] == 200
         for path in ("/v2", "/metrics", "/docs", "/openapi.json", "/v1/front", "/v2/models/echo"):
-            for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "secret"}):
-                assert client.call("GET", path, headers=headers)[0] == 401, path
+            assert client.call("GET", path)[0] == 401, path
+            for wrong in ("Bearer wrong", "secret", "Basic secret", "Bearer", ""):
+                assert client.call("GET", path, headers={"Authorization": wrong})[0] == 401, path
             assert client.call("GET", path, headers=key)[0] in (200, 404)
         assert client.post(PATH, ASK)[0] == 401
         assert client.post(PATH, ASK, key)[1]["outputs"][0]["data"] == [7]
+
+
+def test_a_server_on_this_machine_answers_only_requests_that_name_it():
+    """A foreign page whose name points to this machine could read everything otherwise. A key says more than a name."""
+    hosts = hosts_for("127.0.0.1")
+    with serving(identity(), ServiceOptions(hosts=hosts)) as client:
+        for name in ("localhost", "127.0.0.1", f"127.0.0.1:{client.port}", "[::1]:80"):
+            assert client.get("/v2", {"Host": name})[0] == 200
+        for name in ("evil.example", f"evil.example:{client.port}", ""):
+            assert client.get("/v2", {"Host": name})[0] == client.post(PATH, ASK, {"Host": name})[0] == 400
+            assert client.get("/v2/health/live", {"Host": name})[0] == 200
+    with serving(identity(), ServiceOptions(hosts=hosts, api_key="k")) as client:
+        assert client.get("/v2", {"Host": "behind.a.proxy", "Authorization": "Bearer k"})[0] == 200
+
+
+def test_no_page_may_show_the_documentation_inside_itself():
+    with serving(identity()) as client:
+        for path in ("/", "/docs"):
+            _, headers, page = client.call("GET", path)
+            assert "frame-ancestors 'none'" in headers["content-security-policy"]
+            assert (headers["x-content-type-options"], headers["referrer-policy"]) == ("nosniff", "no-referrer")
+            assert b"default-src 'none'" in page
 
 
 def test_pages_of_other_origins_are_let_in_by_name_only():

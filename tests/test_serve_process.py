@@ -102,10 +102,12 @@ def test_a_module_of_ones_own_by_name_with_its_inputs_stated(run):
         front = hf.Front.load(run / "front.json")
         assert point["losses"]["a"] == front.losses[:, 0].min()
         assert client.post("/v1/select", {"minimize": "a"})[0] == 401
+        assert client.get("/v2", key | {"Host": "proxy.example"})[0] == 200
     assert process.returncode in (0, -signal.SIGTERM)
     lines = [json.loads(line) for line in log]
     assert lines[0]["event"] == "starting"
     assert "/v2/models/mine/infer" in lines[0]["try"]
+    assert lines[0]["api_key"] == "required" and "$HYPERFRONT_API_KEY" in lines[0]["try"]
     assert any(line["event"] == "stopped" for line in lines)
 
 
@@ -114,14 +116,16 @@ def test_several_workers_answer_and_count_together(run):
     with started(*words) as (client, process, _):
         x = {"name": "x", "datatype": "FP32", "shape": [1, 3, 4], "data": [1] * 12}
         ask = {"parameters": {"ray": [0.5, 0.5]}, "inputs": [x]}
+        assert client.get("/v2", {"Host": "evil.example"})[0] == 400
         answers = [client.post("/v2/models/own/infer", ask) for _ in range(40)]
         assert {status for status, _ in answers} == {200}
         assert len({json.dumps(reply) for _, reply in answers}) == 1
-        text = client.call("GET", "/metrics")[2].decode()
-        counted = re.findall(
-            r'^hyperfront_requests_total{route="/v2/models/{name}/infer",status="200"} (\S+)', text, re.M
-        )
-        assert [float(value) for value in counted] == [40]
+        counted, deadline = [], time.time() + 30
+        while counted != ["40.0"] and time.time() < deadline:  # a worker counts after it has answered
+            text = client.call("GET", "/metrics")[2].decode()
+            pattern = r'^hyperfront_requests_total{route="/v2/models/{name}/infer",status="200"} (\S+)'
+            counted = re.findall(pattern, text, re.M)
+        assert counted == ["40.0"]
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         workers = [child for child in children if "spawn_main" in Path(f"/proc/{child}/cmdline").read_text()]
         assert len(workers) == 2
@@ -157,6 +161,15 @@ def test_a_port_that_is_taken_is_said_before_an_address_is(run, monkeypatch, cap
     printed = capsys.readouterr()
     assert "cannot listen" in printed.err and "another --port" in printed.err
     assert "starting" not in printed.out + printed.err
+
+
+def test_an_empty_key_is_an_error_and_not_no_key(run, monkeypatch, capsys):
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    monkeypatch.setenv("HYPERFRONT_API_KEY", "")
+    with pytest.raises(SystemExit) as stop:
+        main(["serve", str(run), "--target", "tests.test_serve_process:net", "--input", "x:FP32:3,4"])
+    assert stop.value.code == 2
+    assert "unset HYPERFRONT_API_KEY" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import json
 import random
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 IMAGE = struct.pack("<1296f", *(random.Random(0).random() for _ in range(1296)))
 HEADER = {
@@ -131,22 +131,38 @@ async def closed_loop(
     return sorted(clock), sorted(processor)
 
 
-def hostile_request(value: bytes) -> list[bytes]:
-    """A body that is just within the limits on values, packed and plain, and one that is far beyond them."""
-    within = b'{"a":[' + b",".join([value] * (2**17 - 9)) + b"]}"
-    beyond = b'{"a":[' + b",".join([value] * (60 * 2**20 // (len(value) + 1))) + b"]}"
+VALUES, JSON_BYTES, FAR = 2**18, 2**23, 2**25
+"""The limits on values and on bytes of JSON, and a size that is far beyond it."""
+
+
+def hostile_requests() -> Iterator[bytes]:
+    """Bodies that are hard to read: just within the limits, and far beyond them, packed and plain."""
+    for value in (b"[]", b"{}", b"1.5", b'""', b"2.225073858507201136057409e-308"):
+        within = min(VALUES - 9, (JSON_BYTES - 9) // (len(value) + 1))
+        for count in (within, FAR // (len(value) + 1)):
+            yield from _posted(b'{"a":[' + b",".join([value] * count) + b"]}", plain=count == within)
+    for start, part, end in ((b'"', b"a", b'"'), (b'"', rb"\u00e9", b'"'), (b"", b"1", b""), (b"", b" ", b"1")):
+        for size in (JSON_BYTES - 9, FAR):
+            yield from _posted(b'{"a":' + start + part * (size // len(part)) + end + b"}", plain=size < JSON_BYTES)
+    data = [b'"' + b"a" * 2**16 + b'"', *[b'""'] * 2**16]  # NumPy would pad each to the longest
+    x = b'{"name":"x","datatype":"FP32","shape":[1,1,36,36],"data":[' + b",".join(data) + b"]}"
+    yield from _posted(b'{"parameters":{"ray":[0.5,0.5]},"inputs":[' + x + b"]}", plain=True)
+
+
+def _posted(body: bytes, *, plain: bool) -> Iterator[bytes]:
+    """The request packed and, if asked for, plain."""
     head = "POST /v2/models/lenet/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n{}\r\n"
-    packed = [gzip.compress(body, 1) for body in (within, beyond)]
-    encoding = "Content-Encoding: gzip\r\n"
-    messages = [head.format(len(body), encoding).encode() + body for body in packed]
-    return [head.format(len(within), "").encode() + within, *messages]
+    packed = gzip.compress(body, 1)
+    yield head.format(len(packed), "Content-Encoding: gzip\r\n").encode() + packed
+    if plain:
+        yield head.format(len(body), "").encode() + body
 
 
-async def health_during(port: int, hostile: list[list[bytes]]) -> float:
+async def health_during(port: int, hostile: Iterable[bytes]) -> float:
     """The longest time to an answer of a health check while the hostile requests are sent, all at once."""
     message = b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
     prober, slowest, tasks = await Connection().open(port), 0.0, []
-    for body in [body for bodies in hostile for body in bodies]:
+    for body in hostile:
         connection = await Connection().open(port)
         tasks.append(asyncio.ensure_future(connection.send(body)))
     while not all(task.done() for task in tasks):

@@ -19,7 +19,8 @@ from hyperfront.apps.serve.app import ServerState, create_app
 from hyperfront.apps.serve.options import ServiceOptions
 from hyperfront.apps.serve.service import Service, serve_model
 from hyperfront.apps.serve.tensors import TensorMetadata
-from hyperfront.apps.shared.listening import OPTIONS
+from hyperfront.apps.shared.connections import ConnectionLimits, Connections
+from hyperfront.apps.shared.listening import uvicorn_options
 from hyperfront.zoo.lenet import LeNet
 from tests.helpers.waiting import LIMIT
 
@@ -38,17 +39,22 @@ def lenet_service(**options: Any) -> Service:
 
 
 @contextmanager
-def serving(service: Service, settings: ServiceOptions = ServiceOptions()) -> Iterator[Client]:  # noqa: B008 (frozen)
+def serving(
+    service: Service,
+    settings: ServiceOptions = ServiceOptions(),  # noqa: B008 (frozen)
+    connections: ConnectionLimits = ConnectionLimits(),  # noqa: B008 (frozen)
+) -> Iterator[Client]:
     """A client of the service while it runs."""
     app = create_app(service, settings)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, **OPTIONS))
+    options = uvicorn_options(connections)
+    server = uvicorn.Server(uvicorn.Config(app, port=0, **options))
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
         while not server.started:
             assert thread.is_alive()
             time.sleep(0.005)
-        yield Client(server.servers[0].sockets[0].getsockname()[1], app.state.server)
+        yield Client(server.servers[0].sockets[0].getsockname()[1], app.state.server, options["http"].args[0])
     finally:
         server.should_exit = True
         thread.join(LIMIT)
@@ -58,8 +64,8 @@ def serving(service: Service, settings: ServiceOptions = ServiceOptions()) -> It
 class Client:
     """Requests as they are, without a library that would correct them."""
 
-    def __init__(self, port: int, server: ServerState | None = None):
-        self.port, self.address, self.server = port, f"127.0.0.1:{port}", server
+    def __init__(self, port: int, server: ServerState | None = None, connections: Connections | None = None):
+        self.port, self.address, self.server, self.connections = port, f"127.0.0.1:{port}", server, connections
 
     def raw(self, message: bytes, wait: float = LIMIT) -> bytes:
         """What comes back until the server closes, or has nothing to say for a while."""

@@ -45,7 +45,7 @@ def explore(
         port: Port to listen at, or the next free one.
         title: Title of the page.
         notes: Introduction of the page; an empty line separates paragraphs.
-        host: Address to listen at. By default only this machine can open the page.
+        host: Address to listen at. Other than this machine itself, whoever knows the address can use it.
     """
     from hyperfront.apps.explorer import explore as open_run
 
@@ -65,7 +65,7 @@ def explore(
         console.print(f"wrote {static} ({static.stat().st_size / 2**20:.1f} MiB): it needs no server and no network")
         return
     server = exploration.serve(host=host, port=check_port(port))
-    console.print(f"[bold]{server.url}[/bold]  (Ctrl-C stops)")
+    console.print(f"[bold]{server.url}[/bold]  (Ctrl-C stops)", soft_wrap=True)
     if open:
         webbrowser.open(server.url)
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from torch import nn
 from hyperfront.apps.explorer import document
 from hyperfront.apps.explorer.baselines import read
 from hyperfront.apps.explorer.page import page
-from hyperfront.apps.explorer.server import LOCAL, PageServer, application
+from hyperfront.apps.explorer.server import PageServer
 from hyperfront.apps.explorer.session import Session
 from hyperfront.errors import HyperfrontError
 from hyperfront.problem import Problem
@@ -79,9 +80,8 @@ class Exploration:
 
     def serve(self, *, host: str = "127.0.0.1", port: int = 0) -> PageServer:
         """Make a server of the page, ready to run."""
-        local = host in (*LOCAL, "::1")
-        app = application(self.session, lambda: document.document(self.session, **self.words), anywhere=not local)
-        server = PageServer(app, host=host, port=port)
+        shown = partial(document.document, self.session, **self.words)
+        server = PageServer(self.session, shown, host=host, port=port)
         self.session.refine_beside()
         return server
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -12,33 +13,35 @@ import uvicorn
 from fastapi import FastAPI, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, JSONResponse
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from torch import Tensor
 
 from hyperfront import preferences
 from hyperfront.apps.explorer.document import measured
+from hyperfront.apps.explorer.fence import Fence
 from hyperfront.apps.explorer.page import page
 from hyperfront.apps.explorer.session import Session
-from hyperfront.apps.shared import choice
+from hyperfront.apps.shared import choice, pages
 from hyperfront.apps.shared.bodies import Bodies, BodyLimits
-from hyperfront.apps.shared.listening import OPTIONS, address, listen
+from hyperfront.apps.shared.hosts import hosts_for
+from hyperfront.apps.shared.listening import address, listen, uvicorn_options
 from hyperfront.apps.shared.rays import numbers
 from hyperfront.errors import HyperfrontError
 
-LOCAL = ("localhost", "127.0.0.1", "[::1]")
+NOTEBOOKS = "'self' http://localhost:* http://127.0.0.1:* vscode-webview: vscode-file:"
+"""Origins of notebooks on this machine, which show the page in a cell."""
 TRIES = 20
 """Number of ports to try, starting at the given one."""
 GRACE = 10
 """Seconds that open requests may take when the server stops."""
 
 
-def application(session: Session, document: Callable[[], dict[str, Any]], *, anywhere: bool = False) -> FastAPI:
-    """Make the application. Unless ``anywhere``, the Host header must name this machine, so that no foreign page can
-    reach the server by pointing its own name to this machine (DNS rebinding)."""
+def application(
+    session: Session, document: Callable[[], dict[str, Any]], *, token: str, hosts: Sequence[str] = ()
+) -> FastAPI:
+    """Make the application below ``/TOKEN/``, for requests to ``hosts`` (default: any)."""
     app = FastAPI(title="hyperfront explorer", docs_url=None, redoc_url=None, openapi_url=None)  # docs load a CDN
     bodies = Bodies(BodyLimits())
-    if not anywhere:
-        app.add_middleware(TrustedHostMiddleware, allowed_hosts=[*LOCAL, "::1"])
+    app.add_middleware(Fence, token=token, hosts=hosts)
 
     @app.exception_handler(HyperfrontError)
     def refused(_: Request, error: HyperfrontError) -> JSONResponse:
@@ -46,7 +49,7 @@ def application(session: Session, document: Callable[[], dict[str, Any]], *, any
 
     @app.get("/")
     def start() -> HTMLResponse:
-        return HTMLResponse(page(document()), headers={"Cache-Control": "no-store"})
+        return HTMLResponse(page(document()), headers=pages.headers(NOTEBOOKS) | {"Cache-Control": "no-store"})
 
     @app.get("/api/front")
     def front() -> dict[str, Any]:
@@ -87,13 +90,18 @@ def parse(text: str, session: Session) -> Tensor:
 
 
 class PageServer:
-    """uvicorn on a port of its own, in the foreground (:meth:`run`) or in a thread (:meth:`start`)."""
+    """uvicorn on a port of its own, in the foreground (:meth:`run`) or in a thread (:meth:`start`).
 
-    def __init__(self, app: FastAPI, *, host: str = "127.0.0.1", port: int = 0):
+    The page lives below a random path, so that other users and other pages of this machine cannot find it.
+    """
+
+    def __init__(self, session: Session, document: Callable[[], dict[str, Any]], *, host: str, port: int = 0):
+        token = secrets.token_urlsafe(16)
+        app = application(session, document, token=token, hosts=hosts_for(host))
         self.socket = listen(host, port, tries=TRIES)
-        self.url = address(host, self.socket) + "/"
+        self.url = f"{address(host, self.socket)}/{token}/"
         limits: dict[str, Any] = {"lifespan": "off", "timeout_graceful_shutdown": GRACE}
-        self.server = uvicorn.Server(uvicorn.Config(app, log_level="warning", **limits, **OPTIONS))
+        self.server = uvicorn.Server(uvicorn.Config(app, log_level="warning", **limits, **uvicorn_options()))
         self.thread: threading.Thread | None = None
 
     def run(self) -> None:

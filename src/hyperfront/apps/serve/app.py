@@ -29,7 +29,7 @@ from hyperfront.apps.serve.options import ServiceOptions
 from hyperfront.apps.serve.predictor import Outputs
 from hyperfront.apps.serve.rows import RowFormat
 from hyperfront.apps.serve.service import Service
-from hyperfront.apps.shared import choice
+from hyperfront.apps.shared import choice, pages
 from hyperfront.apps.shared.bodies import Bodies
 from hyperfront.apps.shared.refusal import Refusal, headers, one_line
 from hyperfront.errors import HyperfrontError
@@ -38,6 +38,8 @@ from hyperfront.front import Front
 Result = TypeVar("Result")
 VERSION = "1"
 """The version of the model; a server has one."""
+COPIES = 2
+"""How often the numbers of a response are in memory: as outputs of the model, and as bytes to send."""
 
 
 class ServerState:
@@ -64,6 +66,7 @@ class ServerState:
         watching.cancel()
         await self.batcher.close()
         self.large.close()
+        self.bodies.thread.shutdown()
         self.searches.shutdown(cancel_futures=True)
         logs.event("stopped", model=self.service.name)
 
@@ -93,18 +96,21 @@ class ServerState:
         self.check(request)
         deadline = asyncio.get_running_loop().time() + self.limits.seconds
         with self.bodies.reader() as reader:
-            body = await reader.read(request)
             length = request.headers.get(requests.HEADER_LENGTH)
+            most = self.limits.json_bytes if length is None else None
+            body = await reader.read(request, most, "send tensors as binary data")
             decode = partial(requests.decode, self.service, self.limits, body, length)
             asked = await self._within(deadline, self.large.run(decode)) if len(body) > LARGE else decode()
             request.scope["notes"] = {"rows": asked.query.rows, "rays": len(asked.query.rays)}
+            expected = asked.query.rows * self.service.row_bytes
+            reader.hold(COPIES * expected)
             outputs = await self._within(deadline, self.batcher.submit(asked.query))
-        if self.service.decider is not None and any(index >= len(outputs) for index, _ in asked.outputs):
-            outputs = (*outputs, *self.service.decider(outputs))
-        respond = partial(self._respond, asked, outputs, request.headers.get("accept-encoding", ""))
-        if sum(output.nbytes for output in outputs) > LARGE:
-            return await self._within(deadline, self.large.run(respond))
-        return respond()
+            found = sum(output.nbytes for output in outputs)
+            reader.hold(COPIES * max(0, found - expected))  # some sizes were free
+            if self.service.decider is not None and any(index >= len(outputs) for index, _ in asked.outputs):
+                outputs = (*outputs, *self.service.decider(outputs))
+            respond = partial(self._respond, asked, outputs, request.headers.get("accept-encoding", ""))
+            return await self._within(deadline, self.large.run(respond)) if found > LARGE else respond()
 
     def _respond(self, asked: requests.Asked, outputs: Outputs, accepted: str) -> Response:
         reply = replies.encode(self.service, VERSION, asked, outputs, self.limits.json_elements)
@@ -127,7 +133,7 @@ class ServerState:
         """Predict rows of a table."""
         deadline = asyncio.get_running_loop().time() + self.limits.seconds
         with self.bodies.reader() as reader:
-            body = await reader.read(request)
+            body = await reader.read(request, self.limits.json_bytes, "send fewer rows at a time")
             decode = partial(table.decode, body, self.limits, partial(requests.read_rays, self.service, None))
             query = await self._within(deadline, self.large.run(decode)) if len(body) > LARGE else decode()
             request.scope["notes"] = {"rows": query.rows, "rays": len(query.rays)}
@@ -192,7 +198,7 @@ def _health(app: FastAPI, server: ServerState) -> None:
     @app.get("/", include_in_schema=False)
     @app.get("/docs", include_in_schema=False)
     async def docs() -> HTMLResponse:
-        return HTMLResponse(page.render(app.openapi()))
+        return HTMLResponse(page.render(app.openapi()), headers=pages.headers())
 
 
 def _models(app: FastAPI, server: ServerState) -> None:
@@ -262,6 +268,10 @@ def _errors(app: FastAPI) -> None:
         reply = _json({"error": one_line(error)}, getattr(error, "status", 400))
         reply.headers.update(headers(error))
         return reply
+
+    @app.exception_handler(MemoryError)
+    async def too_much(request: Request, error: MemoryError) -> Response:
+        return await refused(request, Refusal("there is not enough memory for this request", status=503, retry_after=1))
 
     @app.exception_handler(HTTPException)
     async def not_found(request: Request, error: HTTPException) -> Response:

@@ -63,7 +63,7 @@ class Batcher:
         if len(jobs) == 1:
             return await jobs[0][1]
         answers = await asyncio.gather(*(future for _, future in jobs))
-        return tuple(torch.cat(parts) for parts in zip(*answers))
+        return await loop.run_in_executor(self._thread, _joined, answers)  # they may be large
 
     async def run(self, function: Callable[[], Result]) -> Result:
         """Run a long function of the model in a thread. Cancelling this stops the waiting, not the function."""
@@ -123,6 +123,10 @@ class Batcher:
                 return [error]
             logs.logger.warning("the model failed", exc_info=True)  # the fault may be the model's after all
             return [_refused(error)]
+
+
+def _joined(answers: list[Outputs]) -> Outputs:
+    return tuple(torch.cat(parts) for parts in zip(*answers))
 
 
 def _piece(query: Query, start: int, rows: int) -> Query:

@@ -1,4 +1,4 @@
-"""The bytes of a request: JSON, bounded in its number of values, and the binary tensors that follow it."""
+"""The bytes of a request: JSON, bounded in its bytes and its values, and the binary tensors that follow it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from hyperfront.apps.serve.options import Limits
 from hyperfront.apps.shared.refusal import Refusal
 
 COUNTED_AT_ONCE = 2**20
@@ -29,8 +30,8 @@ class Blobs:
         return place
 
 
-def read(body: bytearray, header_length: str | None, most: int) -> tuple[dict[str, Any], Blobs]:
-    """Read the JSON object of at most ``most`` values and the bytes after it; ``header_length`` is its length."""
+def read(body: bytearray, header_length: str | None, limits: Limits) -> tuple[dict[str, Any], Blobs]:
+    """Read the JSON object and the bytes after it; ``header_length`` is the length of the JSON."""
     end = len(body)
     if header_length is not None:
         if not re.fullmatch("[0-9]{1,12}", header_length) or int(header_length) > len(body):
@@ -40,7 +41,15 @@ def read(body: bytearray, header_length: str | None, most: int) -> tuple[dict[st
                 expected=f"the length of the JSON in front of the binary data, at most {len(body)}",
             )
         end = int(header_length)
-    _check_elements(memoryview(body)[:end], most)
+    if end > limits.json_bytes:
+        raise Refusal(
+            "the JSON is too large",
+            got=f"{end} bytes",
+            expected=f"at most {limits.json_bytes} bytes",
+            fix="send tensors as binary data",
+            status=413,
+        )
+    _check_elements(memoryview(body)[:end], limits.json_elements)
     try:
         found = orjson.loads(memoryview(body)[:end])
     except orjson.JSONDecodeError as error:

@@ -1,4 +1,4 @@
-"""The gate that every request passes: API key, limit on concurrent requests, log, metrics."""
+"""The gate that every request passes: host, API key, limit on concurrent requests, log, metrics."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from hyperfront.apps.serve import logs
 from hyperfront.apps.serve.metrics import Metrics
 from hyperfront.apps.serve.options import ServiceOptions
+from hyperfront.apps.shared.hosts import host_of
+from hyperfront.apps.shared.refusal import Refusal
 
 OPEN = ("/v2/health/live", "/v2/health/ready")
 """Paths for health probes, which carry no key and are answered under any load."""
+TOO_MANY = "too many requests at the same time"
 
 
 class Gate:
@@ -24,8 +27,8 @@ class Gate:
 
     def __init__(self, app: ASGIApp, settings: ServiceOptions, metrics: Metrics):
         self.app, self.settings, self.metrics = app, settings, metrics
-        self.expected = f"Bearer {settings.api_key}".encode() if settings.api_key else None
-        self.working = 0
+        self.key = settings.api_key.encode() if settings.api_key else None
+        self.hosts, self.working = settings.hosts, 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -42,6 +45,17 @@ class Gate:
                 message["headers"] = [*message.get("headers", ()), (b"x-request-id", name.encode("latin-1", "replace"))]
             await send(message)
 
+        async def part() -> Message:
+            """Receive a part of the body. A request that waits for its client is not at work."""
+            self.working -= 1
+            try:
+                message = await receive()
+            finally:
+                self.working += 1
+            if self.working > self.settings.limits.concurrency:
+                raise Refusal(TOO_MANY, status=429, retry_after=1)
+            return message
+
         scope["request_id"] = name
         self.working += 1
         self.metrics.in_flight.inc()
@@ -50,7 +64,7 @@ class Gate:
             if refused:
                 await _reply(answer, *refused)
             else:
-                await self.app(scope, receive, answer)
+                await self.app(scope, part, answer)
         except BaseException:
             status = status or 500  # the outermost layer answers with 500
             raise
@@ -62,11 +76,14 @@ class Gate:
     def _refuse(self, path: str, headers: dict[bytes, bytes]) -> tuple[int, str, list[tuple[bytes, bytes]]] | None:
         if path in OPEN:
             return None
-        if self.expected and not hmac.compare_digest(headers.get(b"authorization", b""), self.expected):
+        if not self.key and self.hosts and host_of(headers.get(b"host", b"")) not in self.hosts:
+            reason = f"the request names another host (expected: {', '.join(self.hosts)}; fix: --host, or an API key)"
+            return 400, reason, []
+        if self.key and not _carries(headers.get(b"authorization", b""), self.key):
             reason = "the API key is missing or wrong (Authorization: Bearer KEY)"
             return 401, reason, [(b"www-authenticate", b"Bearer")]
         if self.working > self.settings.limits.concurrency:
-            return 429, "too many requests at the same time", [(b"retry-after", b"1")]
+            return 429, TOO_MANY, [(b"retry-after", b"1")]
         return None
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
@@ -84,6 +101,12 @@ class Gate:
             ms=round(1000 * seconds, 3),
             **scope.get("notes", {}),
         )
+
+
+def _carries(authorization: bytes, key: bytes) -> bool:
+    """Whether the header is ``Bearer KEY``; the scheme may be in any case."""
+    scheme, _, given = authorization.partition(b" ")
+    return hmac.compare_digest(given.strip(b" "), key) and scheme.lower() == b"bearer"
 
 
 async def _reply(send: Send, status: int, reason: str, headers: list[tuple[bytes, bytes]]) -> None:

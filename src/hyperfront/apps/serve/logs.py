@@ -28,7 +28,7 @@ def set_up(level: str) -> None:
     """Send our messages and uvicorn's to stderr."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
-    for name in ("hyperfront.apps.serve", "uvicorn.error"):
+    for name in ("hyperfront.apps", "uvicorn.error"):
         log = logging.getLogger(name)
         log.handlers.clear()
         log.addHandler(handler)

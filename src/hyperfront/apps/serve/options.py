@@ -17,6 +17,8 @@ class Limits(BodyLimits):
 
     elements: int = 2**24
     """The most numbers in one input or output tensor."""
+    json_bytes: int = 2**23
+    """The most bytes of JSON in a request. The parser stops all other work of the process."""
     json_elements: int = 2**18
     """The most numbers, lists and objects in a request or response as JSON; parsing delays all other requests."""
     rows: int = 4096
@@ -36,9 +38,16 @@ class ServiceOptions:
     """The API key, which all requests but health checks must carry (``Authorization: Bearer KEY``)."""
     cors: tuple[str, ...] = ()
     """Origins of pages that may call the server from a browser."""
+    hosts: tuple[str, ...] = ()
+    """The hosts that requests without a key may be addressed to; empty: any."""
 
     def __post_init__(self) -> None:
         if self.batch_rows < 1:
             raise HyperfrontError("a batch has at least one row", got=self.batch_rows)
         if self.api_key is not None and not (self.api_key.isascii() and self.api_key.strip() == self.api_key != ""):
-            raise HyperfrontError("the API key is not usable", expected="ASCII characters, without spaces around them")
+            raise HyperfrontError(
+                "the API key is not usable",
+                got="an empty text" if not self.api_key else None,
+                expected="ASCII characters, without spaces around them",
+                fix="to serve without a key, unset HYPERFRONT_API_KEY",
+            )

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import torch
@@ -24,7 +24,9 @@ from hyperfront.apps.serve.app import create_app
 from hyperfront.apps.serve.options import Limits, ServiceOptions
 from hyperfront.apps.serve.service import Service, open_run
 from hyperfront.apps.serve.tensors import parse
-from hyperfront.apps.shared.listening import OPTIONS, address, listen
+from hyperfront.apps.shared.connections import most_files
+from hyperfront.apps.shared.hosts import hosts_for
+from hyperfront.apps.shared.listening import address, listen, uvicorn_options
 from hyperfront.errors import HyperfrontError
 
 WORKER = "hyperfront.apps.serve.process:worker"
@@ -51,12 +53,13 @@ class WorkerOptions:
     cache_bytes: int = 2**28
     batch_rows: int = 64
     cors: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    """The hosts that requests may be addressed to."""
     log_level: str = "info"
     limits: Limits = field(default_factory=Limits)
 
     def settings(self) -> ServiceOptions:
-        key = os.environ.get(KEY) or None
-        return ServiceOptions(self.limits, self.batch_rows, key, tuple(self.cors))
+        return ServiceOptions(self.limits, self.batch_rows, os.environ.get(KEY), tuple(self.cors), tuple(self.hosts))
 
     def service(self) -> Service:
         specs = tuple(parse(text) for text in self.inputs)
@@ -110,23 +113,27 @@ def serve(options: WorkerOptions, *, host: str, port: int, workers: int, grace: 
     """Serve until a signal. Then open requests get ``grace`` seconds, and new connections are refused."""
     if workers < 1 or options.threads < 1:
         raise HyperfrontError("a server needs at least one worker and one thread", got=(workers, options.threads))
+    options = replace(options, hosts=hosts_for(host))
     app = _app(options)  # also made if workers make their own: errors appear once, before the address
     service: Service = app.state.server.service
-    uvicorn_options = OPTIONS | {"timeout_keep_alive": 75, "timeout_graceful_shutdown": max(1, round(grace))}
+    most_files(more=True)
+    server_options = uvicorn_options() | {"timeout_graceful_shutdown": max(1, round(grace))}
     with listen(host, port) as listener:
         url = address(host, listener)
-        hints = {"docs": f"{url}/docs", "try": describe.curl(service, url)}
+        key = app.state.server.settings.api_key is not None
+        attempt = describe.curl(service, url) + (f' -H "Authorization: Bearer ${KEY}"' if key else "")
+        hints = {"api_key": "required" if key else "not required", "docs": f"{url}/docs", "try": attempt}
         logs.event("starting", url=url, model=service.name, workers=workers, **hints)
         if workers == 1:
             settle()
             with contextlib.suppress(KeyboardInterrupt):
-                uvicorn.Server(uvicorn.Config(app, **uvicorn_options)).run(sockets=[listener])
+                uvicorn.Server(uvicorn.Config(app, **server_options)).run(sockets=[listener])
             gc.unfreeze()  # libraries expect their objects when Python ends
             return
         port = listener.getsockname()[1]
     with tempfile.TemporaryDirectory(prefix="hyperfront-metrics-") as folder, _environment(options, folder):
-        uvicorn_options["timeout_worker_healthcheck"] = STARTING
-        uvicorn.run(WORKER, factory=True, workers=workers, host=host, port=port, **uvicorn_options)
+        server_options["timeout_worker_healthcheck"] = STARTING
+        uvicorn.run(WORKER, factory=True, workers=workers, host=host, port=port, **server_options)
     sys.stderr.flush()
 
 

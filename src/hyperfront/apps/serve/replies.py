@@ -42,8 +42,8 @@ def encode(service: Service, version: str, asked: Asked, outputs: Sequence[Tenso
         spec, array = service.all_outputs[index], outputs[index].numpy()
         entry: dict[str, Any] = {"name": spec.name, "datatype": spec.datatype, "shape": list(array.shape)}
         if binary:
-            blobs.append(array.tobytes())
-            entry["parameters"] = {"binary_data_size": len(blobs[-1])}
+            blobs.append(np.ascontiguousarray(array).reshape(-1).view(np.uint8))  # no copy
+            entry["parameters"] = {"binary_data_size": array.nbytes}
         else:
             entry["data"] = _to_json(array, spec.name)
         entries.append(entry)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,9 @@ from hyperfront.apps.shared.rays import numbers
 from hyperfront.apps.shared.refusal import Refusal
 
 HEADER_LENGTH = "inference-header-content-length"
+DIMENSIONS = 32
+"""The most dimensions of a tensor, and levels of lists in JSON."""
+_NUMBERS, _FLOATS = frozenset((int, float, bool)), frozenset((float,))
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class Asked:
 
 def decode(service: Service, limits: Limits, body: bytearray, header_length: str | None) -> Asked:
     """Decode the request in ``body``, or raise a :class:`Refusal`."""
-    document, blobs = read(body, header_length, limits.json_elements)
+    document, blobs = read(body, header_length, limits)
     parameters = _parameters(document, "the request")
     specs = {RAY: service.ray, **{spec.name: spec for spec in service.inputs}}
     arrays: dict[str, np.ndarray] = {}
@@ -71,7 +75,7 @@ def decode(service: Service, limits: Limits, body: bytearray, header_length: str
 
 def check_index(body: bytearray, limits: Limits) -> None:
     """Check a request for the list of models: it is empty, or has the flag ``ready``."""
-    asked = read(body, None, limits.json_elements)[0] if body else {}
+    asked = read(body, None, limits)[0] if body else {}
     if not isinstance(asked.get("ready", True), bool):
         raise Refusal("ready is neither true nor false", got=str(asked["ready"])[:40])
 
@@ -99,7 +103,11 @@ def _array(entry: dict[str, Any], spec: TensorMetadata, limits: Limits, blobs: B
     allowed = ("FP32", "FP64") if spec.name == RAY else (spec.datatype,)
     if kind not in allowed:
         raise Refusal(f"{spec.name} has the wrong datatype", got=repr(kind)[:40], expected=" or ".join(allowed))
-    if not isinstance(shape, list) or len(shape) > 32 or not all(type(s) is int and 0 <= s < 2**40 for s in shape):
+    if (
+        not isinstance(shape, list)
+        or len(shape) > DIMENSIONS
+        or not all(type(s) is int and 0 <= s < 2**40 for s in shape)
+    ):
         raise Refusal(f"the shape of {spec.name} is not a list of sizes", got=str(shape)[:80])
     if not (spec.fits(shape) or (spec.name == RAY and spec.fits([1, *shape]))):
         raise Refusal(f"{spec.name} has the wrong shape", got=shape, expected=spec.metadata()["shape"])
@@ -128,12 +136,7 @@ def _from_json(data: Any, dtype: np.dtype, name: str, count: int) -> np.ndarray:
     """Read numbers from one flat list or nested lists; the datatype must be able to represent each."""
     if not isinstance(data, list):
         raise Refusal(f"{name} has no data", expected="a list under data, or binary_data_size")
-    try:
-        found = np.asarray(data) if data else np.zeros(0, dtype)
-    except (ValueError, OverflowError) as error:
-        raise Refusal(f"the data of {name} are no tensor", got=error) from None
-    if found.size != count:
-        raise Refusal(f"{name} has the wrong number of elements", got=found.size, expected=count)
+    found = _numbers(data, name, count)
     kinds = {"b": "b", "f": "iuf"}.get(dtype.kind, "iu")
     if count and found.dtype.kind not in kinds:
         raise Refusal(f"the data of {name} have the wrong type", got=found.dtype, expected=dtype)
@@ -143,6 +146,28 @@ def _from_json(data: Any, dtype: np.dtype, name: str, count: int) -> np.ndarray:
     if not exact:
         raise Refusal(f"the data of {name} are out of range", expected=f"numbers of the range of {dtype}")
     return made
+
+
+def _numbers(data: list, name: str, count: int) -> np.ndarray:
+    """Flatten nested lists of equal lengths, level by level, to ``count`` numbers.
+
+    Nothing but numbers reaches NumPy: it would pad every text of a list to the length of the longest.
+    """
+    for _ in range(DIMENSIONS):
+        types = set(map(type, data))
+        if types <= _NUMBERS:
+            break
+        if types != {list}:
+            other = next(type(value) for value in data if type(value) not in _NUMBERS)
+            raise Refusal(f"the data of {name} have the wrong type", got=other.__name__, expected="numbers")
+        if len(set(map(len, data))) > 1:
+            raise Refusal(f"the data of {name} are no tensor", got="lists of different lengths")
+        data = list(chain.from_iterable(data))
+    else:
+        raise Refusal(f"the data of {name} are nested too deeply", expected=f"at most {DIMENSIONS} levels")
+    if len(data) != count:
+        raise Refusal(f"{name} has the wrong number of elements", got=len(data), expected=count)
+    return np.array(data, np.float64 if types <= _FLOATS else None)  # a stated type saves half of the time
 
 
 def read_rays(service: Service, tensor: np.ndarray | None, parameter: Any) -> np.ndarray:

@@ -28,7 +28,7 @@ class RowFormat:
 
     def decode(self, body: bytearray, limits: Limits, rays: Callable[[Any], np.ndarray]) -> Query:
         """Read ``{"rows": [{column: value}], "ray": [...]}``; ``rays`` reads the ray or finds the default."""
-        document, _ = read(body, None, limits.json_elements)
+        document, _ = read(body, None, limits)
         if unknown := [name for name in document if name not in ("rows", "ray")]:
             raise Refusal("the request is not understood", got=unknown[0][:80], expected='"rows" and "ray"')
         given = document.get("rows")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -59,6 +60,11 @@ class Service:
     def all_outputs(self) -> tuple[TensorMetadata, ...]:
         """The outputs of the module, then the outputs that a request gets only if it names them."""
         return self.outputs + (() if self.decider is None else self.decider.specs)
+
+    @cached_property
+    def row_bytes(self) -> int:
+        """The bytes of all outputs for one row, with 1 in place of each free size."""
+        return sum(abs(spec.size) * spec.dtype.itemsize for spec in self.outputs)
 
     @property
     def ray(self) -> TensorMetadata:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -14,10 +15,10 @@ from hyperfront.apps.shared.refusal import Refusal
 from hyperfront.errors import HyperfrontError
 
 FREE = 64 * 2**10
-"""Bytes of each body that do not count, so that small requests are answered while large ones hold the rest."""
-SMALL_PACKED = 2**12
+"""Bytes of each request that do not count, so that small requests are answered while large ones hold the rest."""
+SMALL_PACKED = 512
 """Most compressed bytes that are unpacked on the event loop. More go to a thread: they can grow a thousandfold."""
-STEP = 2**20
+STEP = 2**18
 """Bytes that are unpacked at a time."""
 
 
@@ -28,7 +29,7 @@ class BodyLimits:
     body_bytes: int = 64 * 2**20
     """The most bytes of one body, both compressed and unpacked."""
     held_bytes: int = 256 * 2**20
-    """The most bytes of all bodies that one process holds at the same time."""
+    """The most bytes of all bodies and responses that one process holds at the same time."""
     seconds: float = 30.0
     """The longest time that a body may take to arrive."""
 
@@ -39,10 +40,15 @@ class BodyLimits:
 
 
 class Bodies:
-    """The bodies that one process holds. ``with bodies.reader() as reader`` counts the memory of one request."""
+    """The bodies that one process holds, and the outputs that are made from them.
+
+    ``with bodies.reader() as reader`` counts the memory of one request.
+    One thread unpacks all large bodies: several would keep the event loop from running.
+    """
 
     def __init__(self, limits: BodyLimits):
         self.limits, self.held = limits, 0
+        self.thread = ThreadPoolExecutor(1, thread_name_prefix="unpack")
         self._lock = threading.Lock()
 
     def reader(self) -> Reader:
@@ -53,7 +59,7 @@ class Bodies:
         with self._lock:
             if self.held + size > self.limits.held_bytes:
                 raise Refusal(
-                    "the server holds too many large bodies at the moment",
+                    "the server holds too many large requests and responses at the moment",
                     expected=f"at most {self.limits.held_bytes} bytes in all",
                     status=503,
                     retry_after=1,
@@ -70,6 +76,7 @@ class Reader:
 
     def __init__(self, bodies: Bodies):
         self.bodies, self.size, self.reserved = bodies, 0, 0
+        self.fix: str | None = None
 
     def __enter__(self) -> Reader:
         return self
@@ -78,13 +85,16 @@ class Reader:
         if self.reserved:
             self.bodies.release(self.reserved)
 
-    async def read(self, request: Request, most: int | None = None) -> bytearray:
-        """Read and unpack the whole body of at most ``most`` bytes (default: the limit)."""
-        limits = self.bodies.limits
+    async def read(self, request: Request, most: int | None = None, fix: str | None = None) -> bytearray:
+        """Read and unpack the whole body of at most ``most`` bytes (default: the limit), both packed and unpacked.
+
+        ``fix`` tells what to do about a body that is too large.
+        """
+        limits, self.fix = self.bodies.limits, fix
         most = limits.body_bytes if most is None else min(most, limits.body_bytes)
         length = request.headers.get("content-length", "")
         if length.isdecimal() and int(length) > most:
-            raise _too_large(most)
+            raise self._too_large(most)
         encoding = request.headers.get("content-encoding", "identity").strip().lower()
         if encoding not in ("identity", "gzip", "deflate"):
             raise Refusal("unknown Content-Encoding", got=encoding[:40], expected="gzip or deflate", status=415)
@@ -94,7 +104,7 @@ class Reader:
         bits = 31 if encoding == "gzip" else 15
         if len(body) <= SMALL_PACKED:
             return self._unpack(body, bits, most)
-        return await asyncio.to_thread(self._unpack, body, bits, most)
+        return await asyncio.get_running_loop().run_in_executor(self.bodies.thread, self._unpack, body, bits, most)
 
     async def _receive(self, request: Request, most: int) -> bytearray:
         body, seconds = bytearray(), self.bodies.limits.seconds
@@ -102,8 +112,8 @@ class Reader:
             async with asyncio.timeout(seconds):
                 async for part in request.stream():
                     if len(body) + len(part) > most:
-                        raise _too_large(most)
-                    self._hold(len(part))
+                        raise self._too_large(most)
+                    self.hold(len(part))
                     body += part
         except TimeoutError:
             raise Refusal("the body did not arrive in time", expected=f"{seconds:g} s", status=408) from None
@@ -111,9 +121,12 @@ class Reader:
             raise Refusal("the client closed the connection before its request was complete") from None
         return body
 
-    def _hold(self, size: int) -> None:
-        """Count bytes before they are kept."""
+    def hold(self, size: int) -> None:
+        """Count bytes of this request or its response before they are kept."""
         self.size += size
+        most = self.bodies.limits.held_bytes
+        if self.size > FREE + most:
+            raise Refusal("request and response are too large", expected=f"at most {most} bytes in all", status=413)
         if (extra := self.size - FREE - self.reserved) > 0:
             self.bodies.reserve(extra)
             self.reserved += extra
@@ -128,8 +141,8 @@ class Reader:
                 except zlib.error as error:
                     raise Refusal("the body cannot be unpacked", got=error) from None
                 if len(found) + len(part) > most:
-                    raise _too_large(most)
-                self._hold(len(part))
+                    raise self._too_large(most)
+                self.hold(len(part))
                 found += part
                 rest = unpacker.unconsumed_tail
             if unpacker.eof and (unpacker.unused_data or start + FREE < len(body)):
@@ -138,6 +151,5 @@ class Reader:
             raise Refusal("the compressed body is truncated")
         return found
 
-
-def _too_large(limit: int) -> Refusal:
-    return Refusal("the body is too large", expected=f"at most {limit} bytes", status=413)
+    def _too_large(self, most: int) -> Refusal:
+        return Refusal("the body is too large", expected=f"at most {most} bytes", fix=self.fix, status=413)

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import socket
+from functools import partial
 from typing import Any
 
-from hyperfront.apps.shared.protocol import BoundedHeaders
+from hyperfront.apps.shared.connections import ConnectionLimits, Connections
+from hyperfront.apps.shared.protocol import BoundedProtocol
 from hyperfront.errors import HyperfrontError
 
-OPTIONS: dict[str, Any] = {
-    "http": BoundedHeaders,
-    "ws": "none",
-    "log_config": None,
-    "access_log": False,
-    "server_header": False,
-}
-"""uvicorn's options for both servers: bounded headers, no WebSockets, no access log, no banner."""
+
+def uvicorn_options(limits: ConnectionLimits = ConnectionLimits()) -> dict[str, Any]:  # noqa: B008 (frozen)
+    """uvicorn's options for one server: bounded connections and headers, no WebSockets, no access log, no banner."""
+    return {
+        "http": partial(BoundedProtocol, Connections(limits)),
+        "timeout_keep_alive": limits.idle_seconds,
+        "ws": "none",
+        "log_config": None,
+        "access_log": False,
+        "server_header": False,
+    }
 
 
 def listen(host: str, port: int, *, tries: int = 1) -> socket.socket:

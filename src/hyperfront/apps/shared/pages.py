@@ -1,4 +1,4 @@
-"""The content security policy of an HTML page with its style and script inside."""
+"""The content security policy of an HTML page with its style and script inside, and the headers beside it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,15 @@ def policy(style: str, script: str | None = None) -> str:
     if script is not None:
         own += [f"script-src '{_hash(script)}'", "img-src data: blob:", "connect-src 'self'"]
     return "; ".join(["default-src 'none'", *own, "base-uri 'none'", "form-action 'none'"])
+
+
+def headers(frames: str = "'none'") -> dict[str, str]:
+    """The headers of a page, which only pages of the origins in ``frames`` may show inside themselves."""
+    return {
+        "Content-Security-Policy": f"frame-ancestors {frames}",  # this works only in headers, the policy also in pages
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "no-referrer",
+    }
 
 
 def _hash(text: str) -> str:

@@ -1,17 +1,26 @@
-"""HTTP with bounded headers.
+"""HTTP with bounds on headers and on waiting.
 
 uvicorn's parser, httptools, keeps every header until the last one has arrived, and so before any key is checked. This
-protocol counts what the parser keeps and answers 431 (Request Header Fields Too Large) beyond the limits.
+protocol counts what the parser keeps and answers 431 (Request Header Fields Too Large) beyond the limits. uvicorn also
+waits without end for headers and for clients that do not read; this protocol tells
+:class:`~hyperfront.apps.shared.connections.Connections` what it waits for.
 """
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from hyperfront.apps.shared.connections import Connections
 
 HEADER_BYTES = 64 * 2**10
 """The most bytes of a request's target and headers."""
 HEADER_COUNT = 100
 """The most headers of a request, trailers included."""
+PIPELINED_BYTES = 64 * 2**10
+"""The most bytes of a body that may arrive before the request in front of it is answered."""
 _BODY = b'{"error": "the request has too many headers, or they are too large"}'
 _REFUSAL = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: application/json\r\nconnection: close\r\n"
@@ -19,8 +28,8 @@ _REFUSAL = (
 )
 
 
-class BoundedHeaders(HttpToolsProtocol):
-    """uvicorn's protocol, which closes a connection whose headers are too many or too large.
+class BoundedProtocol(HttpToolsProtocol):
+    """uvicorn's protocol, which closes a connection with too many or too large headers, or a client that is too slow.
 
     The parser reports each header once it is complete. An unfinished header is seen only as bytes that arrive while the
     parser reports nothing, so these bytes are counted too. Up to one read of the socket more may be kept.
@@ -28,6 +37,19 @@ class BoundedHeaders(HttpToolsProtocol):
 
     head_bytes = head_count = unreported = 0
     refused = False
+    in_head = True
+
+    def __init__(self, registry: Connections, **uvicorn: Any):
+        super().__init__(**uvicorn)
+        self.registry = registry
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        super().connection_made(transport)
+        self.registry.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self.registry.remove(self)
 
     def data_received(self, data: bytes) -> None:
         if self.refused:
@@ -40,6 +62,8 @@ class BoundedHeaders(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         self.head_bytes = self.head_count = self.unreported = 0
         super().on_message_begin()
+        self.in_head = True
+        self._watch()
 
     def on_url(self, url: bytes) -> None:
         self._count(len(url))
@@ -56,11 +80,15 @@ class BoundedHeaders(HttpToolsProtocol):
         self.unreported = 0
         if not self.refused:
             super().on_headers_complete()
+            self.in_head = False
+            self._watch()
 
     def on_body(self, body: bytes) -> None:
         self.unreported = 0
         if not self.refused:
             super().on_body(body)
+            if self.pipeline and len(self.cycle.body) > PIPELINED_BYTES:
+                self.abort()  # uvicorn would keep it while the request before is answered
 
     def on_chunk_header(self) -> None:
         self.unreported = 0
@@ -69,6 +97,41 @@ class BoundedHeaders(HttpToolsProtocol):
         self.unreported = 0
         if not self.refused:
             super().on_message_complete()
+            if self.cycle.response_complete:
+                self.cycle.more_body = False
+                self._watch()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._watch()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.registry.leave(self)
+        self._watch()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self.registry.read(self)
+        self._watch()
+
+    def unsent(self) -> int:
+        return self.transport.get_write_buffer_size()
+
+    def abort(self) -> None:
+        self.transport.abort()
+
+    def _watch(self) -> None:
+        """Tell what this connection waits for: its client, or the server."""
+        cycle, limits = self.cycle, self.registry.limits
+        if self.flow.write_paused or self.transport.is_closing():
+            self.registry.wait(self, limits.unread_seconds)
+        elif cycle is not None and not cycle.response_complete:
+            self.registry.work(self)
+        elif self.in_head or cycle.more_body:
+            self.registry.wait(self, limits.head_seconds)
+        else:
+            self.registry.wait(self, limits.idle_seconds)
 
     def _count(self, size: int) -> None:
         self.unreported = 0
