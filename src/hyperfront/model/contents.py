@@ -1,4 +1,4 @@
-"""What a module holds beside its registered tensors: in plain attributes, containers, other objects and functions."""
+"""Contents: find the tensors that a module holds in plain attributes, containers, other objects and functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EMPTY = CellType()  # a variable of a closure that has no value yet
 
 
 class Fields:
-    """The attributes of an object, as a container. Its copy belongs to the object's copy, which a dict's would not."""
+    """The attributes of an object, as a container whose copy belongs to the copy of the object."""
 
     def __init__(self, owner: Any):
         self.owner = owner
@@ -56,15 +56,15 @@ class Found(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The way in words."""
+        """The path and the layer, for messages."""
         kind = type(self.layer).__name__
         return f"{self.path} of {self.name} ({kind})" if self.name else f"{self.path} of {kind}"
 
 
 def held(module: nn.Module, only: Collection[tuple[str, str]] | None = None) -> Iterator[Found]:
-    """Every tensor that the layers of ``module`` hold and have not registered, once for each place where it is.
+    """Yield every tensor that the layers of ``module`` hold without having registered it, once for each place.
 
-    ``only`` names layers and attributes to look at.
+    ``only`` restricts the search to these layers and attributes.
     """
     seen: dict[int, Any] = {id(layer): layer for layer in module.modules()}  # things, so that no number is used twice
     for name, layer in module.named_modules():
@@ -84,13 +84,13 @@ def held(module: nn.Module, only: Collection[tuple[str, str]] | None = None) -> 
 
 
 def recomputed(layer: nn.Module) -> set[str]:
-    """Attributes of a layer that a hook makes anew before every call: older norms of weights, pruning."""
+    """Return the attributes that hooks of a layer compute before every call: older norms of weights, pruning."""
     hooks = layer._forward_pre_hooks.values()
     return {getattr(hook, "name", getattr(hook, "_tensor_name", "")) for hook in hooks}
 
 
 def _inside(found: Found) -> Iterator[Found]:
-    """The parts of a container, function or other object."""
+    """Yield the parts of a container, function or other object."""
     thing, path = found.thing, found.path
     if isinstance(thing, dict):
         yield from _entries(found, thing, thing.items())
@@ -114,7 +114,7 @@ def _entries(found: Found, container: Any, items: Iterable[tuple[Any, Any]]) -> 
 
 
 def _fixed_parts(thing: Any) -> tuple | None:
-    """The parts of things in which nothing can be replaced."""
+    """Return the parts of a thing in which nothing can be replaced; None for other things."""
     if isinstance(thing, tuple | set | frozenset):
         return tuple(thing)
     if isinstance(thing, partial):
@@ -123,7 +123,7 @@ def _fixed_parts(thing: Any) -> tuple | None:
 
 
 def _in_object(found: Found) -> Iterator[Found]:
-    """The attributes of an object, and what a layer that is not registered has registered itself."""
+    """Yield the attributes of an object, and the tensors and layers that an unregistered layer has registered."""
     thing, kind = found.thing, type(found.thing).__name__
     is_layer = isinstance(thing, nn.Module)
     found = found._replace(owner=kind if is_layer else found.owner, fixed="")
@@ -139,7 +139,7 @@ def _in_object(found: Found) -> Iterator[Found]:
 
 
 def _captured(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """The values that a function was made with: variables of its closure, and defaults."""
+    """Yield the values that a function was made with: variables of its closure, and defaults."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
         if cell != _EMPTY:
             yield name, cell.cell_contents

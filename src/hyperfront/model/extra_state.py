@@ -1,9 +1,10 @@
-"""What layers keep beside tensors, and hand out by ``get_extra_state``: files hold it as JSON and tensors."""
+"""Extra state: store what layers return from ``get_extra_state`` as JSON and tensors."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,11 +13,11 @@ from hyperfront.errors import CheckpointError
 from hyperfront.storage.trees import pack, unpack
 
 EXTRA = "extra"
-"""The name of the JSON, as a tensor of bytes, and the beginning of the names of the tensors."""
+"""The name of the JSON, which is a tensor of bytes. The names of the tensors begin with it."""
 
 
 def collected(module: nn.Module) -> dict[str, Tensor]:
-    """The extra state of all layers, as tensors by name; none if no layer has some."""
+    """Return the extra state of all layers as tensors by name; none if no layer has some."""
     states, found = {}, dict[str, Tensor]()
     for name, layer in _layers(module):
         state = layer.get_extra_state()
@@ -35,9 +36,11 @@ def collected(module: nn.Module) -> dict[str, Tensor]:
     return {EXTRA: torch.tensor(list(text), dtype=torch.uint8)} | {n: t.detach().clone() for n, t in found.items()}
 
 
-def put_back(module: nn.Module, stored: dict[str, Tensor]) -> None:
-    """Hand the layers what :func:`collected` found."""
-    states = json.loads(bytes(stored[EXTRA].tolist()))
+def taken_out(module: nn.Module, state_dict: dict[str, Any], prefix: str) -> None:
+    """Take out of a state dict what :func:`collected` put there, and hand it to the layers."""
+    names = [name for name in state_dict if name == prefix + EXTRA or name.startswith(f"{prefix}{EXTRA}.")]
+    stored = {name.removeprefix(prefix): state_dict.pop(name) for name in names}
+    states = json.loads(bytes(stored[EXTRA].tolist())) if stored else {}
     for name, layer in _layers(module):
         if name in states:
             layer.set_extra_state(unpack(states[name], stored))

@@ -1,9 +1,9 @@
-"""The first calls of a module are watched: what was there before a call is compared with what is there after it.
+"""First calls: compare a module before a call with the same module after it, one call of each kind.
 
 A module may write into its weights or inputs, make parameters, switch layers to another mode, or keep a state from call
 to call. With generated tensors in it some of this is lost, and when several rays go together some happens once where it
-should happen for every ray. One call of each kind is compared (in training or evaluation, with or without gradients,
-one ray or several together). Later calls cost nothing.
+should happen for every ray. The kinds of calls are: in training or evaluation, with or without gradients, for one ray
+or several together. Later calls of a kind are not compared, so they cost nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _GRAD_FN = Tensor.grad_fn.__get__  # pyrefly: ignore[missing-attribute]
 
 
 class FirstCalls:
-    """What is known of the calls of a module."""
+    """What the first calls of a module have shown."""
 
     def __init__(self, module: nn.Module):
         self.seen: set[tuple[bool, ...]] = set()
@@ -51,7 +51,7 @@ class FirstCalls:
         """Whether the module asks tensors whether they require gradients."""
 
     def watched(self, network: Network, inputs: Any) -> AbstractContextManager:
-        """A context for a call, which compares a call of a new kind. Then an error leaves the module as it was."""
+        """Return a context for a call. It compares a call of a new kind, and restores the module after an error."""
         kind = (network.target.skeleton.training, torch.is_grad_enabled(), network.together)
         if kind in self.seen:
             return _Answers() if self.asks and kind[1] and kind[2] else _UNWATCHED
@@ -74,8 +74,8 @@ class FirstCalls:
 
     @contextmanager
     def apart(self, module: nn.Module, shared: dict[str, Tensor]) -> Iterator[None]:
-        """Inside, calls go under vmap. An error if they change a tensor that all rays share, which the first call did
-        not; what they leave in attributes is of no single ray, and replaced."""
+        """Check calls under vmap within the ``with`` block: raise an error if they change a tensor that all rays share,
+        as no first call did, and remove what they leave in attributes, since it belongs to no single ray."""
         before = [version(tensor) for tensor in shared.values()]
         try:
             yield
@@ -100,7 +100,7 @@ def _is_traced() -> bool:
 
 
 class _Before:
-    """A module before a call."""
+    """The state of a module before a call."""
 
     def __init__(self, network: Network, inputs: Any):
         target = network.target
@@ -156,12 +156,12 @@ class _Before:
             self._refuse_state(states)
 
     def _held(self) -> dict[tuple[str, str], tuple[str, Tensor, int]]:
-        """Tensors in attributes, by layer and path: in words, the tensor, and its version."""
+        """Return the tensors in attributes by layer and path, with their place in words and their version."""
         found = held(self.module)
         return {(each.name, each.path): (each.place, each.thing, version(each.thing)) for each in found}
 
     def _refuse_state(self, states: set[tuple[str, str]]) -> None:
-        """An error for what each ray would change in its turn, and rays together change once."""
+        """Raise an error for changes that each ray would make in its turn, and that rays together make once."""
         buffers = [copy.name for copy in self.buffers if copy.has_changed()]
         others = [name for name, tensor in self.shared.items() if version(tensor) != self.versions[name]]
         tensors = []
@@ -183,7 +183,7 @@ class _Before:
             )
 
     def restore(self) -> None:
-        """Undo the changes."""
+        """Undo the changes of the call."""
         for now, before in (*(entry[1:] for entry in self.stores), *self.attributes):
             for key in [key for key in list(now.keys()) if key not in before]:
                 del now[key]
@@ -222,14 +222,14 @@ def _is_plain(tensor: Tensor) -> bool:
 
 
 def version(tensor: Tensor) -> int:
-    """How often a tensor was changed in place, as far as PyTorch counts it."""
+    """Return how often a tensor was changed in place, as far as PyTorch counts it."""
     return 0 if isinstance(tensor, Placeholder) or tensor.is_inference() else tensor._version
 
 
 class _Answers(TorchFunctionMode):
-    """Inside, ``requires_grad`` says under vmap what it would say of one ray; there it says no of every tensor.
+    """Makes ``requires_grad`` answer under vmap as it would for one ray; vmap answers no for every tensor.
 
-    A module that asks, to put a hook on a gradient, would get none. Under vmap nobody calls hooks: they are an error.
+    A module may ask before it puts a hook on a gradient. Under vmap nobody calls hooks, so they are an error.
     """
 
     def __init__(self):

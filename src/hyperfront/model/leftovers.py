@@ -24,7 +24,7 @@ def duplicate(thing: Any, memo: dict[int, Any] | None = None) -> Any:
 
 
 def private_copy(module: nn.Module) -> nn.Module:
-    """A copy of a module that somebody gave."""
+    """Copy the module that a user passed, or raise an error that says why it cannot be copied."""
     try:
         return duplicate(module)
     except Exception as error:  # all that the things in it may raise

@@ -1,4 +1,4 @@
-"""Tensors that share memory: a change of one changes the other, until generated tensors take their places."""
+"""Shared memory: refuse tensors of which a change of one changes the other, since generated ones would not."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class _Span(NamedTuple):
 
 
 def refuse_shared_memory(module: nn.Module, constant: Collection[str]) -> None:
-    """An error if a parameter lies on the memory of another tensor of the module, registered or kept in an attribute.
+    """Raise an error if a parameter shares memory with another tensor of the module, registered or in an attribute.
 
-    Parameters in ``constant`` do not change, and may.
+    Parameters in ``constant`` may, since they do not change.
     """
     spans, open_ones = sorted(_spans(module, constant), key=lambda span: span[:3]), list[_Span]()
     for span in spans:
@@ -64,7 +64,7 @@ def _spans(module: nn.Module, constant: Collection[str]) -> Iterator[_Span]:
 
 
 def _span(name: str, tensor: Tensor, kind: str) -> Iterator[_Span]:
-    """The tensor's memory, if it has some of its own."""
+    """Yield the tensor's memory, if it has some."""
     lost = torch._C._functorch.is_functorch_wrapped_tensor(tensor)  # left by a call under vmap
     if lost or tensor.layout != torch.strided or tensor.is_meta or not tensor.numel():
         return

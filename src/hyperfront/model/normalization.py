@@ -1,4 +1,4 @@
-"""Normalization layers of a module, whose running averages belong to one network and not to those of all rays.
+"""Normalization: layers whose running averages belong to one network, and not to the networks of all rays.
 
 A layer that is in evaluation mode while the module trains *rests*: it was frozen, by hand before the module was
 wrapped or by a ``train()`` of the module's own, and always uses the running averages that it has.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Normalization:
-    """The BatchNorm ``layers`` of a module, by name; they use the batch in training and what they are handed else."""
+    """The BatchNorm ``layers`` of a module, by name: they use the batch in training, given averages in evaluation."""
 
     def __init__(self, module: nn.Module, adapted: bool):
         named = dict(module.named_modules()) if adapted else {}
@@ -69,14 +69,14 @@ class Normalization:
             self.layers[name].train()
 
     def unpack(self, statistics: Tensor) -> dict[str, Tensor]:
-        """Running averages by name, out of ``statistics [width]``, for the layers that do not rest."""
+        """Cut ``statistics [width]`` into running averages by name, for the layers that do not rest."""
         sizes = [layer.num_features for layer in self.layers.values() for _ in range(2)]
         names = [(layer, f"{layer}.{part}") for layer in self.layers for part in ("running_mean", "running_var")]
         parts = zip(names, statistics.split(sizes))
         return {name.removeprefix("."): part for (layer, name), part in parts if layer not in self.resting}
 
     def measure(self, run: Callable[[], object], own: dict[str, Tensor], like: Tensor) -> Tensor:
-        """Mean and variance ``[width]`` of every layer's input while ``run()`` calls the module.
+        """Compute mean and variance ``[width]`` of every layer's input while ``run()`` calls the module.
 
         A layer that rests, or that only training uses, keeps its ``own``.
         """
@@ -104,7 +104,7 @@ class Normalization:
         return torch.cat([tensor.to(like) for tensor in found])
 
     def finish(self, plain: nn.Module, mode: str) -> None:
-        """Let the layers of a ``plain`` copy be as everywhere."""
+        """Let the layers of a ``plain`` copy use their averages in evaluation, or in ``"batch"`` mode the batch."""
         for name in self.layers:
             layer = plain.get_submodule(name)
             layer.track_running_stats = mode == "grid" or name in self.resting  # pyrefly: ignore[bad-argument-type]
@@ -114,7 +114,7 @@ class Normalization:
 
 @contextmanager
 def modes_kept(module: nn.Module, target: Target) -> Iterator[None]:
-    """Afterwards every layer of ``module`` and of the ``target`` in it is in the mode in which it was."""
+    """Restore the modes of all layers of ``module``, and of the ``target`` in it, after the ``with`` block."""
     if target.skeleton.training != target.training:  # some loops set the flag without a call of train()
         target.train(target.training)
     layers: Iterable[nn.Module] = [*module.modules(), *target.skeleton.modules()]
@@ -130,7 +130,8 @@ def modes_kept(module: nn.Module, target: Target) -> Iterator[None]:
 
 
 def _pooled(samples: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and variance of all samples together, from count, mean and variance of each ``[samples, 3, features]``."""
+    """Compute mean and variance of all samples together, from count, mean and variance of each, ``[samples, 3,
+    features]``."""
     count, means, variances = samples.double().unbind(1)
     total = count.sum(0)
     mean = (count * means).sum(0) / total

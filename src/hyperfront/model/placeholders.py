@@ -1,4 +1,4 @@
-"""Tensors without values, in places where values would be wrong; whatever computes with them is an error."""
+"""Placeholders: tensors without values, in places where values would be wrong. Computing with one is an error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _METADATA = {"__get__", "__len__", "size", "dim", "numel", "is_floating_point", 
 
 
 class RaysApartError(TargetError):
-    """Raised where rays cannot go together and went so before, so that the loop would take over too late."""
+    """Raised for rays that went together and should not have, so that the loop would take over too late."""
 
 
 class Placeholder(Tensor):
@@ -33,17 +33,17 @@ class Placeholder(Tensor):
 
     @classmethod
     def may(cls, function: Callable) -> bool:
-        """Whether a function is not refused."""
+        """Whether the function may be called with it."""
         return function.__name__ in _METADATA
 
     @classmethod
     def fault(cls, function: str) -> TargetError:
-        """The error for a function that computes with it, by the function's name."""
+        """Return the error for a function that computes with it, by the function's name."""
         raise NotImplementedError
 
 
 class Absent(Placeholder):
-    """In the place of a generated tensor between calls."""
+    """The placeholder of a generated tensor between calls."""
 
     @classmethod
     def like(cls, tensor: Tensor) -> Absent:
@@ -67,7 +67,7 @@ class Absent(Placeholder):
 
 
 class Lost(Placeholder):
-    """In the place of an activation that a call of several rays together left in an attribute. Its copy is None."""
+    """The placeholder of an activation that a call of several rays together left in an attribute. Copies are None."""
 
     @classmethod
     def fault(cls, function: str) -> TargetError:
@@ -98,7 +98,7 @@ def is_wrapped(tensor: Tensor) -> bool:
 
 
 def unwrapped(tensor: Tensor) -> Tensor:
-    """The tensor of all rays behind that of one."""
+    """Return the tensor of all rays behind that of one."""
     while is_wrapped(tensor):
         tensor = torch._C._functorch.get_unwrapped(tensor)
     return tensor

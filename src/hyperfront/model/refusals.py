@@ -77,7 +77,7 @@ _FAILURES = {
         WRITTEN_FIX,
     ),
 }
-"""PyTorch's words for what generated tensors do not allow: an error of ours, and its fix."""
+"""Parts of PyTorch's messages about generated tensors, each with the message and fix of our error."""
 
 
 def refuse_failure(error: RuntimeError) -> None:
@@ -98,7 +98,7 @@ def refuse(module: nn.Module, generated: Collection[str]) -> None:
 
 
 def _refuse_held(found: Found, known: bool) -> None:
-    """A parameter in an attribute works if the module knows it, and if another tensor can take its place there."""
+    """Raise an error for a parameter in an attribute unless it is known and another tensor can take its place."""
     place = f"a parameter of shape {list(found.thing.shape)} at {found.place}"
     if found.foreign:  # a copy of the module holds the same function, with the same tensors
         raise TargetError(

@@ -37,7 +37,7 @@ class Stacking:
     def __init__(self, module: nn.Module, mode: str, remembered: Callable[[], Callable[[], None]]):
         self.module, self.mode = module, mode
         self._remembered = remembered
-        """Returns a function that puts the tensors that calls change back to what they are now."""
+        """Returns a function that restores the tensors that calls may change."""
         self._hooked = any(layer._backward_hooks or layer._backward_pre_hooks for layer in module.modules())
         if self._hooked and mode == "vmap":
             raise hooked()
@@ -102,7 +102,7 @@ class Stacking:
         return possible and not self._has(_LOOP_ALWAYS + _IMAGES)
 
     def _is_hooked(self) -> bool:
-        """Whether layers have hooks on gradients, or all layers do; under vmap they would see other ones."""
+        """Whether a layer, or all layers of PyTorch, have hooks on gradients, which would see others under vmap."""
         return self._hooked or bool(_global_backward_hooks or _global_backward_pre_hooks)
 
     def _forgets(self) -> bool:
@@ -114,7 +114,7 @@ class Stacking:
 
 
 def hooked() -> TargetError:
-    """The error for a module that sees other gradients, or none, where its rays go together."""
+    """Return the error for a module that would see other gradients if its rays went together."""
     return TargetError(
         "a module with hooks on gradients, or one that asks for grad_fn, cannot run the rays of a step together",
         fix='batching="loop"',

@@ -27,10 +27,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from hyperfront.errors import TargetError
 from hyperfront.model.assemblies import Assembly, Replace
 from hyperfront.model.embeddings import without_sparse_gradients
-from hyperfront.model.extra_state import EXTRA, collected, put_back
 from hyperfront.model.first_calls import FirstCalls
 from hyperfront.model.leftovers import duplicate, private_copy, settle
-from hyperfront.model.memory import refuse_shared_memory
 from hyperfront.model.normalization import Normalization, modes_kept
 from hyperfront.model.refusals import refuse, refuse_given
 from hyperfront.model.roles import Generate, Rest, matching, table
@@ -88,6 +86,8 @@ class Target(nn.Module):
         self.n = sum(self.sizes)
         self.held = max(self.n, sum(spec.size for spec in self.tensors if spec.name in set(self.assembly.names)))
         """The number of values in the assembled network of one ray that no other ray shares."""
+        from hyperfront.model.memory import refuse_shared_memory  # needed here only
+
         refuse_shared_memory(module, {spec.name for spec in self.tensors if spec.role == "frozen"})
         self._register_shared()
         self._prepare_normalization()
@@ -168,6 +168,8 @@ class Target(nn.Module):
         super()._save_to_state_dict(destination, prefix, keep_vars)
         if not self.statistics.numel():
             del destination[prefix + "statistics"]
+        from hyperfront.model.extra_state import collected  # which few modules have
+
         destination.update({prefix + name: tensor for name, tensor in collected(self.skeleton).items()})
 
     def _load_from_state_dict(self, state_dict: Any, prefix: Any, *args: Any, **kwargs: Any) -> None:
@@ -178,9 +180,9 @@ class Target(nn.Module):
         for name in self.caches:
             if (stored := state_dict.get(prefix + name)) is not None:
                 setattr(self, name, getattr(self, name).new_zeros(stored.shape))
-        extra = {n.removeprefix(prefix): t for n, t in state_dict.items() if n.startswith(prefix + EXTRA)}
-        if extra:
-            put_back(self.skeleton, {name: state_dict.pop(prefix + name) for name in extra})
+        from hyperfront.model.extra_state import taken_out
+
+        taken_out(self.skeleton, state_dict, prefix)
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 
     # ---- from theta to tensors -------------------------------------------------------------------------------
@@ -216,7 +218,7 @@ class Target(nn.Module):
             setattr(self, _flat(name), tensor)
 
     def remembered(self) -> Callable[[], None]:
-        """A function that puts the module's buffers, and the parameters that it may assign, back to what they are."""
+        """Return a function that restores the present buffers, and the parameters that the module may assign."""
         shared = self.shared()
         before = {spec.name: shared[spec.name] for spec in self.tensors if spec.role in ("frozen", "buffer")}
         values = [(before[spec.name], before[spec.name].clone()) for spec in self.tensors if spec.role == "buffer"]
