@@ -166,9 +166,11 @@ def test_requests_that_wait_together_are_answered_together(slow):
     assert max(map(len, batches)) <= 8
 
 
-def test_a_query_that_fails_fails_alone():
+def test_a_query_that_fails_fails_alone_and_the_log_has_one_line_a_second(caplog, monkeypatch):
+    monkeypatch.setattr(logging.getLogger("hyperfront.apps"), "propagate", True)
+
     def predict(some):
-        if any(query.inputs[0][0] == 3 for query in some):
+        if any(query.inputs[0][0] in (3, 4) for query in some):
             raise IndexError("3 is too much")
         return [query.inputs for query in some]
 
@@ -176,8 +178,10 @@ def test_a_query_that_fails_fails_alone():
         batcher = Batcher(predict, seconds=lambda _: 0.0, max_rows=8)
         return await asyncio.gather(*(batcher.submit(query) for query in queries(6)), return_exceptions=True)
 
-    answers = asyncio.run(ask())
-    assert [isinstance(answer, Refusal) for answer in answers] == [index == 3 for index in range(6)]
+    with caplog.at_level("WARNING", logger=logs.logger.name):
+        answers = asyncio.run(ask())
+    assert len(caplog.records) == 1 and caplog.records[0].exc_info is None
+    assert [isinstance(answer, Refusal) for answer in answers] == [index in (3, 4) for index in range(6)]
     assert "3 is too much" in answers[3].reason
 
 
@@ -341,6 +345,17 @@ def listening(port: int) -> bool:
     except ConnectionRefusedError:
         return False
     return True
+
+
+def test_requests_that_are_open_at_the_end_of_the_grace_are_asked_to_come_again():
+    with socket.socket() as connection:
+        with serving(identity(), grace=0) as client:
+            connection.connect(("127.0.0.1", client.port))
+            connection.sendall(f"POST {PATH} HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{{".encode())
+            while not client.server.metrics.in_flight._value.get():
+                time.sleep(0.01)
+        answer = connection.recv(65536)
+    assert answer.startswith(b"HTTP/1.1 503") and b"retry-after: 1" in answer
 
 
 # ---- metrics and logs ------------------------------------------------------------------------------------------------

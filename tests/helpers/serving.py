@@ -43,11 +43,12 @@ def serving(
     service: Service,
     settings: ServiceOptions = ServiceOptions(),  # noqa: B008 (frozen)
     connections: ConnectionLimits = ConnectionLimits(),  # noqa: B008 (frozen)
+    grace: int | None = None,
 ) -> Iterator[Client]:
-    """A client of the service while it runs."""
+    """A client of the service while it runs; ``grace`` is the time for open requests at the end."""
     app = create_app(service, settings)
     options = uvicorn_options(connections)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, **options))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, timeout_graceful_shutdown=grace, **options))
     thread = threading.Thread(target=server.run)
     thread.start()
     try:

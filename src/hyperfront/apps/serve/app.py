@@ -26,8 +26,7 @@ from hyperfront.apps.serve.gate import Gate
 from hyperfront.apps.serve.large import LARGE, LargeWork
 from hyperfront.apps.serve.metrics import Metrics
 from hyperfront.apps.serve.options import ServiceOptions
-from hyperfront.apps.serve.predictor import Outputs
-from hyperfront.apps.serve.rows import RowFormat
+from hyperfront.apps.serve.predictor import Outputs, Query
 from hyperfront.apps.serve.service import Service
 from hyperfront.apps.shared import choice, pages
 from hyperfront.apps.shared.bodies import Bodies
@@ -38,6 +37,8 @@ from hyperfront.front import Front
 Result = TypeVar("Result")
 VERSION = "1"
 """The version of the model; a server has one."""
+MANY_ROWS = 256
+"""Rows of a table from which the predictions are written beside the event loop."""
 COPIES = 2
 """How often the numbers of a response are in memory: as outputs of the model, and as bytes to send."""
 
@@ -129,7 +130,7 @@ class ServerState:
         find = partial(select, asked)
         return await self._within(deadline, asyncio.get_running_loop().run_in_executor(self.searches, find))
 
-    async def predict(self, request: Request, table: RowFormat) -> dict[str, Any]:
+    async def predict(self, request: Request, table: RowFormat) -> Response:
         """Predict rows of a table."""
         deadline = asyncio.get_running_loop().time() + self.limits.seconds
         with self.bodies.reader() as reader:
@@ -138,7 +139,8 @@ class ServerState:
             query = await self._within(deadline, self.large.run(decode)) if len(body) > LARGE else decode()
             request.scope["notes"] = {"rows": query.rows, "rays": len(query.rays)}
             outputs = await self._within(deadline, self.batcher.submit(query))
-        return table.answer(query, outputs)
+            respond = partial(_predictions, table, query, outputs)
+            return await self._within(deadline, self.large.run(respond)) if query.rows > MANY_ROWS else respond()
 
 
 def create_app(service: Service, settings: ServiceOptions = ServiceOptions()) -> FastAPI:  # noqa: B008 (frozen)
@@ -173,6 +175,10 @@ def create_app(service: Service, settings: ServiceOptions = ServiceOptions()) ->
 
 def _json(document: Any, status: int = 200) -> Response:
     return Response(orjson.dumps(document), status, media_type="application/json")
+
+
+def _predictions(table: RowFormat, query: Query, outputs: Outputs) -> Response:
+    return _json(table.answer(query, outputs))
 
 
 def _health(app: FastAPI, server: ServerState) -> None:
@@ -257,7 +263,7 @@ def _front(app: FastAPI, server: ServerState) -> None:
                 fix="POST /v2/models/NAME/infer with tensors; hf.Presentation(encode=...) reads columns",
                 status=404,
             )
-        return _json(await server.predict(request, server.service.table))
+        return await server.predict(request, server.service.table)
 
 
 def _errors(app: FastAPI) -> None:

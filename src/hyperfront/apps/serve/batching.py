@@ -20,6 +20,7 @@ import torch
 
 from hyperfront.apps.serve import logs
 from hyperfront.apps.serve.predictor import Outputs, Query
+from hyperfront.apps.shared.rarely import Rarely
 from hyperfront.apps.shared.refusal import Refusal
 from hyperfront.errors import HyperfrontError
 
@@ -49,6 +50,7 @@ class Batcher:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="predict")
         self._model = asyncio.Lock()  # the model answers one batch at a time
         self._task: asyncio.Task | None = None
+        self._failed = Rarely(logs.logger, "the model failed")
 
     async def submit(self, query: Query) -> Outputs:
         """Return the outputs of the query. Cancelling this withdraws the pieces that still wait."""
@@ -121,8 +123,10 @@ class Batcher:
                 return [self._answers([query])[0] for query in queries]
             if isinstance(error, HyperfrontError):
                 return [error]
-            logs.logger.warning("the model failed", exc_info=True)  # the fault may be the model's after all
-            return [_refused(error)]
+            reason = f"{type(error).__name__}: {str(error)[:200]}"
+            self._failed(error=reason)  # the fault may be the model's after all
+            logs.logger.debug("the model failed", exc_info=True)
+            return [_refused(error, reason)]
 
 
 def _joined(answers: list[Outputs]) -> Outputs:
@@ -135,8 +139,8 @@ def _piece(query: Query, start: int, rows: int) -> Query:
     return Query(rays, tuple(tensor[part] for tensor in query.inputs), min(rows, query.rows - start))
 
 
-def _refused(error: Exception) -> Refusal:
+def _refused(error: Exception, reason: str) -> Refusal:
     """Explain a failure: since the module works for zeros of this shape, the numbers or the memory are at fault."""
     if isinstance(error, MemoryError) or "allocate memory" in str(error):
         return Refusal("there is not enough memory for this request", fix="send fewer rows at a time", status=503)
-    return Refusal("the model does not take these inputs", got=f"{type(error).__name__}: {str(error)[:200]}")
+    return Refusal("the model does not take these inputs", got=reason)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import logging
 import time
@@ -19,6 +20,7 @@ from hyperfront.apps.shared.refusal import Refusal
 
 OPEN = ("/v2/health/live", "/v2/health/ready")
 """Paths for health probes, which carry no key and are answered under any load."""
+RETRY = [(b"retry-after", b"1")]
 TOO_MANY = "too many requests at the same time"
 
 
@@ -65,6 +67,10 @@ class Gate:
                 await _reply(answer, *refused)
             else:
                 await self.app(scope, part, answer)
+        except asyncio.CancelledError:  # the server ends, and this request has had its time
+            if status:
+                raise
+            await _reply(answer, 503, "the server is stopping", RETRY)
         except BaseException:
             status = status or 500  # the outermost layer answers with 500
             raise
@@ -83,7 +89,7 @@ class Gate:
             reason = "the API key is missing or wrong (Authorization: Bearer KEY)"
             return 401, reason, [(b"www-authenticate", b"Bearer")]
         if self.working > self.settings.limits.concurrency:
-            return 429, TOO_MANY, [(b"retry-after", b"1")]
+            return 429, TOO_MANY, RETRY
         return None
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
