@@ -27,6 +27,7 @@ from hyperfront.apps.serve.large import LARGE, LargeWork
 from hyperfront.apps.serve.metrics import Metrics
 from hyperfront.apps.serve.options import ServiceOptions
 from hyperfront.apps.serve.predictor import Outputs, Query
+from hyperfront.apps.serve.rows import RowFormat
 from hyperfront.apps.serve.service import Service
 from hyperfront.apps.shared import choice, pages
 from hyperfront.apps.shared.bodies import Bodies
