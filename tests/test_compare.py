@@ -713,7 +713,7 @@ def test_what_is_left_out_of_the_table_is_said(tmp_path):
 @pytest.mark.parametrize(
     ("search", "message"),
     [
-        (["lr=-1,1e-3"], "cannot be negative"),
+        (["lr=-1,1e-3"], "lr is out of range"),
         (["epochs=1,0"], "epochs"),
         (["schedule=cosinus,cosine"], "unknown schedule"),
         (["lr=1e-3,1e-3"], "listed twice"),

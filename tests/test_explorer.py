@@ -316,7 +316,8 @@ def test_baselines_are_read_from_fronts_folders_and_results_and_must_fit(own, fo
     with pytest.raises(hf.HyperfrontError, match="no points"):
         read(tmp_path / "none.csv", names, "val")
     result = json.loads((folder / "front.json").read_text())
-    measured = {"losses": result["losses"], "scores": result["scores"]}
+    indicators = {"hypervolume": None, "uniformity": None, "nondominated": 1.0}
+    measured = {"losses": result["losses"], "scores": result["scores"], **indicators}
     result = {
         "format": "hyperfront-result",
         "schema": 1,
@@ -326,14 +327,14 @@ def test_baselines_are_read_from_fronts_folders_and_results_and_must_fit(own, fo
         "seed": 3,
         "settings": {},
         "parameters": 1,
-        "seconds": {},
-        "objectives": names,
+        "seconds": {"training": 1.0},
+        "objectives": [*names],
         "reference": [],
         "status": {},
         "convention": "weights",
         "rays": result["rays"],
         "environment": {},
-        "fronts": {"test": {"losses": [], "scores": {}}, "val": measured},
+        "fronts": {"test": measured, "val": measured},
     }
     (tmp_path / "ls.json").write_text(json.dumps(result))
     found = read(tmp_path / "ls.json", names, "val", "p")
