@@ -141,13 +141,14 @@ class ParetoModel(nn.Module):
 
     def document(self) -> dict[str, Any]:
         """Describe the model as JSON, without its numbers: enough to rebuild it around a module of the same shapes."""
+        resting = sorted(self.target.normalization.resting)
         return {
             "objectives": list(self.objectives),
             "hypernet": {"kind": self.hypernet.kind, "options": self.hypernet.options()},
             "target": {
                 "tensors": [asdict(spec) | {"shape": list(spec.shape)} for spec in self.target.tensors],
                 "batchnorm": self.target.batchnorm,
-                "resting": sorted(self.target.normalization.resting),
+                **({"resting": resting} if resting else {}),  # as in files from before it was known
                 "assembly": {
                     "kind": self.target.assembly.kind,
                     "options": self.target.assembly.options(),
