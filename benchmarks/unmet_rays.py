@@ -17,7 +17,7 @@ Dirichlet(1) ask there for a loss above any on the front. Every solver trains th
     share        mean of uniformity beside the best uniformity of any point of the front at that ray
     on front     the same for the points of the front nearest to the weights: raising a loss off the front helps no more
 
-``EPO(descent=0)`` solves the balance program alone. ``--rules`` adds other rules (``unmet_rules.py``). Every number is
+``EPO(descent=0)`` solves the balance program alone. ``--rules`` adds other rules (``unmet/rules.py``). Every number is
 a mean over seeds; the ratio to LS at each seed is in brackets.
 
     python benchmarks/unmet_rays.py --seeds 3
@@ -34,7 +34,7 @@ from torch import Tensor
 
 import hyperfront as hf
 from hyperfront import indicators, solvers
-from unmet_rules import RULES
+from unmet.rules import RULES
 
 SOLVERS = {
     "LS": hf.LS(),

@@ -1,0 +1,1 @@
+"""The parts of ``benchmarks/unmet_rays.py``."""
