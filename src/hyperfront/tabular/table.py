@@ -74,7 +74,7 @@ def problem(
         encoding: The encoding of a text file, if not UTF-8.
         seed: Fixes the splits.
 
-    >>> people = {"age": [*range(20, 70)] * 4, "group": ["a", "b"] * 100, "y": [0, 0, 1, 1] * 50}
+    >>> people = {"age": [*range(20, 70)] * 8, "group": ["a", "b"] * 200, "y": [0, 0, 1, 1] * 100}
     >>> made = problem(people, "y", sensitive="group")
     >>> made.objectives
     ('log_loss', 'smooth_fpr_gap', 'smooth_fnr_gap')
