@@ -31,19 +31,21 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.func import functional_call, stack_module_state
 
 import hyperfront as hf
 from hyperfront import indicators, solvers
+from hyperfront.solvers import Solver
 from unmet.rules import RULES
 
-SOLVERS = {
+SOLVERS: dict[str, Solver] = {
     "LS": hf.LS(),
     "EPO": hf.EPO(),
     "EPO(descent=0)": hf.EPO(descent=0),
     "Tchebycheff": solvers.Tchebycheff(),
     "SmoothTchebycheff": solvers.SmoothTchebycheff(),
 }
-VARIABLES, RAYS, MOST = 20, 40, 6
+VARIABLES, RAYS, BATCH, MOST = 20, 40, 16, 6
 FRONT_STEPS = 400
 
 
@@ -100,26 +102,38 @@ def best_uniformity(problem: Quadratics, rays: Tensor, steps: int) -> Tensor:
     return best
 
 
-def train(problem: Quadratics, solver: hf.LS, rays: Tensor, steps: int, seed: int) -> Tensor:
-    """The weights ``[R, n]`` at the rays."""
+def train(problem: Quadratics, chosen: list[Solver], rays: Tensor, steps: int, seeds: int) -> Tensor:
+    """The weights ``[solvers, seeds, R, n]`` at the rays: Algorithm 1 for all solvers and seeds at once, with their
+    hypernetworks side by side in stacked parameters."""
     m = len(problem.centers)
     stated = hf.analytic(problem.losses, variables=VARIABLES, objectives=[f"l{j + 1}" for j in range(m)])
-    torch.manual_seed(seed)
-    model = stated.model(hidden=100)
-    epochs = max(1, steps // 100)
-    hf.fit(
-        model,
-        stated,
-        solver=solver,
-        preferences=hf.Dirichlet(1.0),
-        epochs=epochs,
-        rays_per_step=16,
-        lr=3e-3,
-        seed=seed,
-        callbacks=[],
-        validate_every=epochs,
-    )
-    return model.weights(rays.float()).detach().double()
+    started = []
+    for seed in range(seeds):
+        torch.manual_seed(seed)
+        started.append(stated.model(hidden=100).hypernet)
+    parameters, _ = stack_module_state(started * len(chosen))
+    hypernets = torch.vmap(lambda own, rays: functional_call(started[0], own, (rays,)))
+    optimizer = torch.optim.Adam(parameters.values(), lr=3e-3)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    preferences, generators = hf.Dirichlet(1.0), [torch.Generator().manual_seed(seed) for seed in range(seeds)]
+    for _ in range(steps):
+        drawn = torch.stack([preferences.sample(BATCH, m, generator) for generator in generators]).float()
+        theta = hypernets(parameters, drawn.repeat(len(chosen), 1, 1))
+        x = theta.detach().double().requires_grad_()
+        losses = problem.losses(x)
+        grads = torch.stack([torch.autograd.grad(l.sum(), x, retain_graph=True)[0] for l in losses.unbind(-1)], -2)
+        directions, own = [], drawn.flatten(0, 1)
+        for solver, l, g in zip(chosen, losses.detach().chunk(len(chosen)), grads.chunk(len(chosen))):
+            l, g = l.flatten(0, 1), g.flatten(0, 1)
+            directions.append(
+                torch.einsum("rj,rjn->rn", solver(l, own, g @ g.mT)[0].double(), g).view(seeds, BATCH, -1)
+            )
+        optimizer.zero_grad()
+        theta.backward(torch.cat(directions).float() / BATCH)
+        optimizer.step()
+        schedule.step()
+    theta = hypernets(parameters, rays.float().expand(len(chosen) * seeds, -1, -1))
+    return theta.detach().double().view(len(chosen), seeds, len(rays), -1)
 
 
 def row(problem: Quadratics, x: Tensor, rays: Tensor, best: Tensor) -> list[float]:
@@ -154,16 +168,17 @@ def main() -> None:
             problem = make(name, m)
             rays = hf.Dirichlet(1.0).sample(RAYS, m, torch.Generator().manual_seed(5)).double()
             best, base = best_uniformity(problem, rays, FRONT_STEPS // (8 if options.quick else 1)), None
-            for solver in names:
-                used = (SOLVERS | RULES)[solver]
-                trained = (train(problem, used, rays, options.steps, seed) for seed in range(options.seeds))
-                found = torch.tensor([row(problem, x, rays, best) for x in trained])
+            trained = train(
+                problem, [(SOLVERS | RULES)[solver] for solver in names], rays, options.steps, options.seeds
+            )
+            for solver, each in zip(names, trained):
+                found = torch.tensor([row(problem, x, rays, best) for x in each])
                 base = found[:, 0] if solver == "LS" else base
                 mean, largest, product, volume, share, on_front = found.mean(0).tolist()
                 beside = "-"
                 if base is not None:
-                    each = " ".join(f"{ratio:.1f}" for ratio in (found[:, 0] / base).tolist())
-                    beside = f"{mean / float(base.mean()):.1f} ({each})"
+                    ratios = " ".join(f"{ratio:.1f}" for ratio in (found[:, 0] / base).tolist())
+                    beside = f"{mean / float(base.mean()):.1f} ({ratios})"
                 line = f"| {name} | {m} | {solver} | {mean:.4f} | {largest:.4f} | {beside} | {product:.4f} "
                 print(line + f"| {volume:.4g} | {share:.4f} | {on_front:.4f} |", flush=True)
 

@@ -101,9 +101,8 @@ class Direct(Rule):
     price: float = 1.0
 
     def weights(self, logs: Tensor, rays: Tensor, gram: Tensor) -> Tensor:
-        total = logs.exp().sum(-1, keepdim=True) * math.log(logs.shape[-1])
         lowering, length = shortest(gram)
-        return anchor(logs, rays) / total + self.price * lowering / length.clamp_min(1e-12)
+        return anchor(logs, rays) / logs.exp().sum(-1, keepdim=True) + self.price * lowering / length.clamp_min(1e-12)
 
 
 RULES: dict[str, Solver] = {
@@ -111,5 +110,5 @@ RULES: dict[str, Solver] = {
     "EPO(descent=0.4)": hf.EPO(descent=0.4),
     "min-norm(0.6)": MinNorm(),
     "projected": Projected(),
-    **{f"direct({price})": Direct(price) for price in (0.7, 1.4)},
+    **{f"direct({price})": Direct(price) for price in (0.7, 1.0, 1.4)},
 }
