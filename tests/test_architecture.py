@@ -125,6 +125,7 @@ def test_importing_the_package_needs_only_torch_numpy_and_safetensors():
         "polars",
         "pyarrow",
         "sklearn",
+        "triton",
     }
 
 

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch.utils.flop_counter import FlopCounterMode
 
 from hyperfront.model import ParetoModel
 from hyperfront.model.substitution import called
@@ -50,6 +49,8 @@ def _set_by_user(count: int) -> bool:
 
 def work(model: ParetoModel, inputs: Any) -> float:
     """The multiply-adds of one forward pass of the network over ``inputs``."""
+    from torch.utils.flop_counter import FlopCounterMode  # imports Triton, which takes longer than this package
+
     mode, m = model.training, model.m
     model.eval()  # keeps running statistics
     try:
