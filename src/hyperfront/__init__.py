@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from hyperfront import tabular as tabular
     from hyperfront import training as training
     from hyperfront.apps.explorer import explore
+    from hyperfront.model.ensemble import ensemble
     from hyperfront.solvers import EPO, LS
     from hyperfront.training import Step, backward, check, fit
     from hyperfront.training.runs import Run, load
@@ -65,6 +66,7 @@ __all__ = [
     "analytic",
     "backward",
     "check",
+    "ensemble",
     "evaluate",
     "explore",
     "fit",
@@ -82,6 +84,7 @@ _LATER = {  # where a name lives whose module is imported when the name is first
     "Step": "training",
     "backward": "training",
     "check": "training",
+    "ensemble": "model.ensemble",
     "explore": "apps.explorer",
     "fit": "training",
     "load": "training.runs",

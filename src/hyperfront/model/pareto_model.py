@@ -63,10 +63,7 @@ class ParetoModel(nn.Module):
 
     def align(self, rays: Tensor) -> Tensor:
         """Return ``r_j exp(c_j(r))``, rescaled; ``c`` is interpolated between grid rays (:func:`hyperfront.align`)."""
-        if not len(self.alignment):
-            return rays
-        c = interpolation(rays, self.target.grid(self.m)).to(rays) @ self.alignment.to(rays)
-        return (rays.clamp_min(SMALLEST).log() + c).softmax(-1)
+        return aligned(rays, self.alignment)
 
     def weights(self, rays: Tensor | Sequence) -> Tensor:
         """Generate the weights ``theta [R, n]`` at the rays ``[R, m]``, differentiable in the hypernetwork."""
@@ -162,3 +159,11 @@ class ParetoModel(nn.Module):
         """Write the model to one safetensors file without code; :func:`hyperfront.load` reads it."""
         refuse_sharded(self, "save")
         checkpoint.write(Path(path), self.state_dict(), {"model": self.document()})
+
+
+def aligned(rays: Tensor, alignment: Tensor) -> Tensor:
+    """Move ``rays [R, m]`` by logarithms ``[K, m]`` at the rays of a grid; an empty ``alignment`` moves none."""
+    if not len(alignment):
+        return rays
+    c = interpolation(rays, Target.grid(rays.shape[-1])).to(rays) @ alignment.to(rays)
+    return (rays.clamp_min(SMALLEST).log() + c).softmax(-1)

@@ -22,7 +22,9 @@ def restore(
     tensors: dict[str, Tensor], document: dict[str, Any], module: nn.Module, hypernet: nn.Module | None = None
 ) -> ParetoModel:
     """Rebuild the model that :meth:`ParetoModel.document` describes, around ``module``, with the stored numbers."""
-    table = document["target"]["tensors"]
+    stored_hypernet, table = document["hypernet"], document["target"]["tensors"]
+    if stored_hypernet["kind"] == "ensemble":
+        module = _ensemble().averaged_like(module, stored_hypernet["options"])
     stored = {entry["name"]: tuple(entry["shape"]) for entry in table}
     found = {name: tuple(t.shape) for name, t in [*module.named_parameters(), *module.named_buffers()]}
     for name in [*stored, *found]:
@@ -36,8 +38,7 @@ def restore(
     roles = {entry["name"]: entry["role"] for entry in table}
     names = [name for name, role in roles.items() if role == "generated"]
     assembly = document["target"].get("assembly", {"kind": "replace", "options": {}, "names": names})
-    stored_hypernet = document["hypernet"]
-    if hypernet is None and stored_hypernet["kind"] not in KINDS:
+    if hypernet is None and stored_hypernet["kind"] not in (*KINDS, "ensemble"):
         raise CheckpointError(
             "the checkpoint was made with a hypernetwork of your own", fix="pass an instance of it as hypernet="
         )
@@ -68,8 +69,9 @@ def restore(
 def _stored(document: dict[str, Any], m: int, target: Target, tensors: dict[str, Tensor]) -> Hypernet:
     """Make the hypernetwork that a checkpoint describes, still without numbers. Its sizes are compared with the stored
     tensors before anything is allocated, so that a small file cannot ask for much memory."""
+    make = _ensemble().Members if document["kind"] == "ensemble" else KINDS[document["kind"]]
     with torch.device("meta"):
-        described = KINDS[document["kind"]](m, target.n, sizes=target.sizes, **document["options"])
+        described = make(m, target.n, sizes=target.sizes, **document["options"])
     asked = {name: tuple(tensor.shape) for name, tensor in described.state_dict().items()}
     held = {name: tuple(tensors[f"hypernet.{name}"].shape) for name in asked if f"hypernet.{name}" in tensors}
     for name, shape in asked.items():
@@ -81,3 +83,9 @@ def _stored(document: dict[str, Any], m: int, target: Target, tensors: dict[str,
                 fix="build the target and hypernetwork with the same arguments as in training",
             )
     return described.to_empty(device="cpu")
+
+
+def _ensemble() -> Any:
+    from hyperfront.model import ensemble  # which few models need
+
+    return ensemble

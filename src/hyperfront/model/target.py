@@ -293,7 +293,8 @@ class Target(nn.Module):
         """Return the BatchNorm statistics for each of ``theta [R, n]``: empty in training, and without BatchNorm."""
         return self.statistics_at(rays) if self._uses_statistics() else theta.new_zeros(len(theta), 0)
 
-    def grid(self, m: int) -> int:
+    @staticmethod
+    def grid(m: int) -> int:
         """Return the partitions of the ray grid of the statistics: the finest grid with at most 32 rays."""
         return max(itertools.takewhile(lambda h: math.comb(h + m - 1, m - 1) <= 32, range(1, 17)), default=1)
 

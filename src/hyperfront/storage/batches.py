@@ -114,6 +114,7 @@ def argument_names(module: nn.Module, count: int) -> list[str]:
     >>> argument_names(nn.Linear(1, 1), 1)
     ['input']
     """
+    module = getattr(module, "arguments_like", module)  # of an ensemble
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     known = [p.name for p in inspect.signature(module.forward).parameters.values() if p.kind in kinds]
     return [*known, *(f"input_{index}" for index in range(len(known), count))][:count]

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from hyperfront.errors import HyperfrontError
 from hyperfront.model import ParetoModel
+from hyperfront.model.averaged import Averaged
 from hyperfront.tabular.columns import Table
 from hyperfront.tabular.reading import read
 from hyperfront.tabular.schema import Schema
@@ -46,7 +47,13 @@ class Prediction:
 def schema_of(model: nn.Module) -> Schema:
     """The schema that a model of a table holds."""
     module = model.target.skeleton if isinstance(model, ParetoModel) else model
-    schema = getattr(module, "schema", None)
+    networks = list(module.members) if isinstance(module, Averaged) else [module]
+    schema = getattr(networks[0], "schema", None)
+    if isinstance(schema, Schema) and any(getattr(other, "schema", None) != schema for other in networks):
+        raise HyperfrontError(
+            "the members of the ensemble read tables in different ways",
+            fix="train them on the same problem, with the same split",
+        )
     if not isinstance(schema, Schema):
         raise HyperfrontError(
             "the model is not one of a table", got=type(module).__name__, expected="a model of tabular.problem(...)"
