@@ -81,7 +81,7 @@ def run_server(kind: str, port: int) -> None:
 
         service = replace(service, predict=predict, cache=None)  # its estimates of time stay: the same batches
     settings = ServiceOptions(Limits(concurrency=10_000))  # machines that others use too stop now and then
-    app = create_app(service, settings)
+    app = create_app(service, settings=settings)
     settle()
     uvicorn.run(app, port=port, **uvicorn_options())
 

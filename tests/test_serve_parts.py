@@ -18,7 +18,7 @@ import torch
 from prometheus_client.parser import text_string_to_metric_families
 
 import hyperfront as hf
-from hyperfront.apps.serve import logs
+from hyperfront.apps.serve import failures, logs, requests
 from hyperfront.apps.serve.batching import ON_THE_SPOT, Batcher
 from hyperfront.apps.serve.options import Limits, ServiceOptions
 from hyperfront.apps.serve.predictor import Query
@@ -322,6 +322,20 @@ def test_a_request_that_takes_too_long_is_given_up():
         assert status == 503 and "0.2 s" in answer["error"]
         released.set()
         until(lambda: client.post(PATH, ASK)[0] == 200)
+
+
+def test_a_fault_of_the_server_is_a_500_in_the_form_of_the_protocol_and_it_goes_on(monkeypatch):
+    with serving(identity()) as client:
+        with monkeypatch.context() as patch:
+            patch.setattr(requests, "decode", lambda *given: 1 / 0)
+            status, answer = client.post(PATH, ASK)
+        assert (status, answer) == (500, {"error": failures.BROKEN})
+        assert client.post(PATH, ASK)[0] == 200
+        samples = scraped(client)
+    assert [samples["hyperfront_requests_total", "/v2/models/{name}/infer", status] for status in ("200", "500")] == [
+        1,
+        1,
+    ]
 
 
 def test_open_requests_are_answered_before_the_end():

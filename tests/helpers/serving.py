@@ -15,9 +15,10 @@ import torch
 import uvicorn
 
 import hyperfront as hf
-from hyperfront.apps.serve.app import ServerState, create_app
+from hyperfront.apps.serve.app import create_app
 from hyperfront.apps.serve.options import ServiceOptions
 from hyperfront.apps.serve.service import Service, serve_model
+from hyperfront.apps.serve.state import ServerState
 from hyperfront.apps.serve.tensors import TensorMetadata
 from hyperfront.apps.shared.connections import ConnectionLimits, Connections
 from hyperfront.apps.shared.listening import uvicorn_options
@@ -46,7 +47,7 @@ def serving(
     grace: int | None = None,
 ) -> Iterator[Client]:
     """A client of the service while it runs; ``grace`` is the time for open requests at the end."""
-    app = create_app(service, settings)
+    app = create_app(service, settings=settings)
     options = uvicorn_options(connections)
     server = uvicorn.Server(uvicorn.Config(app, port=0, timeout_graceful_shutdown=grace, **options))
     thread = threading.Thread(target=server.run)
@@ -55,7 +56,7 @@ def serving(
         while not server.started:
             assert thread.is_alive()
             time.sleep(0.005)
-        yield Client(server.servers[0].sockets[0].getsockname()[1], app.state.server, options["http"].args[0])
+        yield Client(server.servers[0].sockets[0].getsockname()[1], app.server, options["http"].args[0])
     finally:
         server.should_exit = True
         thread.join(LIMIT)

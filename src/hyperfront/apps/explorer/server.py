@@ -66,7 +66,7 @@ def application(
     @app.post("/api/select")
     async def select(request: Request) -> dict[str, Any]:
         with bodies.reader() as reader:
-            asked = choice.parse(await reader.read(request, choice.BODY_BYTES))
+            asked = choice.parse(await reader.read(dict(request.scope["headers"]), request.receive, choice.BODY_BYTES))
         return measured(await run_in_threadpool(session.select, asked))
 
     @app.get("/api/model")

@@ -6,6 +6,9 @@ batching    batches of the requests that wait
 documents   the bytes of a request: JSON with a bounded number of values, and binary tensors
 requests    from a document to tensors; replies: from tensors to bytes
 large       large requests and responses, beside the event loop
-app         the routes; gate: keys, logs and metrics around them; describe, openapi, page: the documentation
+state       limits, metrics and threads of the server; models: its models by name and version
+inference   predictions, past the web framework; failures: errors as responses
+routes      all other routes; describe, openapi, page: the documentation
+app         the application; gate: keys, logs and metrics in front of all routes
 process     one server, or several workers
 """

@@ -10,6 +10,7 @@ network. A longer batch gets a thread, so that the server keeps accepting reques
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -52,8 +53,8 @@ class Batcher:
         self._task: asyncio.Task | None = None
         self._failed = Rarely(logs.logger, "the model failed")
 
-    async def submit(self, query: Query) -> Outputs:
-        """Return the outputs of the query. Cancelling this withdraws the pieces that still wait."""
+    async def submit(self, query: Query, deadline: float = math.inf) -> Outputs:
+        """Return the outputs of the query, by a time of the loop. Cancelling this withdraws the pieces that wait."""
         pieces = [query]
         if self.max_rows is not None and query.rows > self.max_rows:
             pieces = [_piece(query, start, self.max_rows) for start in range(0, query.rows, self.max_rows)]
@@ -62,10 +63,16 @@ class Batcher:
         self._waiting += jobs
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._work())
-        if len(jobs) == 1:
-            return await jobs[0][1]
-        answers = await asyncio.gather(*(future for _, future in jobs))
-        return await loop.run_in_executor(self._thread, _joined, answers)  # they may be large
+        futures = [future for _, future in jobs]
+        timer = loop.call_at(deadline, _expire, futures) if deadline < math.inf else None
+        try:
+            if len(futures) == 1:
+                return await futures[0]
+            answers = await asyncio.gather(*futures)
+            return await loop.run_in_executor(self._thread, _joined, answers)  # they may be large
+        finally:
+            if timer is not None:
+                timer.cancel()
 
     async def run(self, function: Callable[[], Result]) -> Result:
         """Run a long function of the model in a thread. Cancelling this stops the waiting, not the function."""
@@ -127,6 +134,13 @@ class Batcher:
             self._failed(error=reason)  # the fault may be the model's after all
             logs.logger.debug("the model failed", exc_info=True)
             return [_refused(error, reason)]
+
+
+def _expire(futures: list[asyncio.Future[Outputs]]) -> None:
+    """Give up what has not been answered; a piece that is done is not predicted any more."""
+    for future in futures:
+        if not future.done():
+            future.set_exception(TimeoutError())
 
 
 def _joined(answers: list[Outputs]) -> Outputs:

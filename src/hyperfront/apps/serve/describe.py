@@ -12,11 +12,11 @@ from hyperfront.apps.serve.tensors import TensorMetadata
 EXTENSIONS = ["binary_tensor_data", "model_configuration", "model_repository", "parameters"]
 
 
-def metadata(service: Service, version: str) -> dict[str, Any]:
+def metadata(service: Service, versions: list[str]) -> dict[str, Any]:
     """The protocol's description of a model; the ray is the first of its inputs."""
     return {
         "name": service.name,
-        "versions": [version],
+        "versions": versions,
         "platform": "hyperfront_pytorch",
         "inputs": [spec.metadata() for spec in (service.ray, *service.inputs)],
         "outputs": [spec.metadata() for spec in service.all_outputs],

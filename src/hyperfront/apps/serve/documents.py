@@ -18,7 +18,7 @@ COUNTED_AT_ONCE = 2**20
 class Blobs:
     """The binary data after the JSON, taken in order."""
 
-    def __init__(self, body: bytearray, start: int):
+    def __init__(self, body: bytes | bytearray, start: int):
         self.body, self.place = body, start
 
     @property
@@ -30,7 +30,7 @@ class Blobs:
         return place
 
 
-def read(body: bytearray, header_length: str | None, limits: Limits) -> tuple[dict[str, Any], Blobs]:
+def read(body: bytes | bytearray, header_length: str | None, limits: Limits) -> tuple[dict[str, Any], Blobs]:
     """Read the JSON object and the bytes after it; ``header_length`` is the length of the JSON."""
     end = len(body)
     if header_length is not None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
+import random
 import time
-import uuid
-from typing import Any
 
 import orjson
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -33,18 +32,15 @@ class Gate:
         self.hosts, self.working = settings.hosts, 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
         start, status = time.perf_counter(), 0
         headers = dict(scope["headers"])
-        name = headers.get(b"x-request-id", b"").decode("latin-1")[:100] or uuid.uuid4().hex
+        name = headers.get(b"x-request-id", b"")[:100] or b"%032x" % random.getrandbits(128)
 
         async def answer(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message.get("headers", ()), (b"x-request-id", name.encode("latin-1", "replace"))]
+                message["headers"] = [*message.get("headers", ()), (b"x-request-id", name)]
             await send(message)
 
         async def part() -> Message:
@@ -58,7 +54,6 @@ class Gate:
                 raise Refusal(TOO_MANY, status=429, retry_after=1)
             return message
 
-        scope["request_id"] = name
         self.working += 1
         self.metrics.in_flight.inc()
         try:
@@ -77,7 +72,7 @@ class Gate:
         finally:
             self.working -= 1
             self.metrics.in_flight.dec()
-            self._note(scope, status, time.perf_counter() - start)
+            self._note(scope, name, status, time.perf_counter() - start)
 
     def _refuse(self, path: str, headers: dict[bytes, bytes]) -> tuple[int, str, list[tuple[bytes, bytes]]] | None:
         if path in OPEN:
@@ -92,21 +87,23 @@ class Gate:
             return 429, TOO_MANY, RETRY
         return None
 
-    def _note(self, scope: Scope, status: int, seconds: float) -> None:
-        route: Any = scope.get("route")
-        path = getattr(route, "path", "other")  # the pattern: a label for every path tried would fill the memory
-        self.metrics.requests.labels(path, status).inc()
-        self.metrics.seconds.labels(path).observe(seconds)
-        logs.event(
-            "request",
-            level=logging.ERROR if status >= 500 else logging.INFO,
-            id=scope["request_id"],
-            method=scope["method"],
-            path=scope["path"],
-            status=status,
-            ms=round(1000 * seconds, 3),
-            **scope.get("notes", {}),
-        )
+    def _note(self, scope: Scope, name: bytes, status: int, seconds: float) -> None:
+        path = scope.get("pattern")  # a label for every path tried would fill the memory
+        if path is None:
+            path = getattr(scope.get("route"), "path", "other")
+        self.metrics.request(path, status, seconds)
+        level = logging.ERROR if status >= 500 else logging.INFO
+        if logs.logger.isEnabledFor(level):
+            logs.event(
+                "request",
+                level=level,
+                id=name.decode("latin-1"),
+                method=scope["method"],
+                path=scope["path"],
+                status=status,
+                ms=round(1000 * seconds, 3),
+                **scope.get("notes", {}),
+            )
 
 
 def _carries(authorization: bytes, key: bytes) -> bool:

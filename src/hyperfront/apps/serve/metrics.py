@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
@@ -41,21 +43,33 @@ class Metrics:
         self.cache_rays = Gauge(
             "hyperfront_cache_rays", "Rays with cached weights", registry=own, multiprocess_mode="livesum"
         )
-        self._seen = [0, 0, 0]
+        self._children: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
+        self._seen: WeakKeyDictionary[WeightCache, list[int]] = WeakKeyDictionary()
+
+    def request(self, route: str, status: int, seconds: float) -> None:
+        """Count an answer."""
+        found = self._children.get((route, status))
+        if found is None:
+            found = self.requests.labels(route, status), self.seconds.labels(route)
+            self._children[route, status] = found
+        found[0].inc()
+        found[1].observe(seconds)
 
     def batch(self, queries: int, rows: int) -> None:
         """Count a predicted batch."""
         self.batch_queries.observe(queries)
         self.batch_rows.observe(rows)
 
-    def cache(self, cache: WeightCache) -> None:
-        """Copy the counts of the cache. This is done from time to time, since it costs as much as a lookup."""
-        now = [cache.hits, cache.misses, cache.evictions]
-        for counter, before, value in zip((self.hits, self.misses, self.evictions), self._seen, now):
-            counter.inc(value - before)
-        self._seen = now
-        self.cache_bytes.set(cache.nbytes)
-        self.cache_rays.set(len(cache))
+    def caches(self, caches: Sequence[WeightCache]) -> None:
+        """Add up the counts of the caches. This is done from time to time, since it costs as much as a lookup."""
+        for cache in caches:
+            now = [cache.hits, cache.misses, cache.evictions]
+            before = self._seen.get(cache, [0, 0, 0])
+            for counter, old, new in zip((self.hits, self.misses, self.evictions), before, now):
+                counter.inc(new - old)
+            self._seen[cache] = now
+        self.cache_bytes.set(sum(cache.nbytes for cache in caches))
+        self.cache_rays.set(sum(len(cache) for cache in caches))
 
     def text(self) -> tuple[bytes, str]:
         """The text that Prometheus reads, and its content type."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hyperfront.apps.serve.describe import example
@@ -32,9 +33,10 @@ REFUSALS = {
 }
 
 
-def route(service: Service, which: str, form: str = "") -> dict[str, Any]:
+def route(services: Sequence[Service], which: str, form: str = "") -> dict[str, Any]:
     """The description of a route for FastAPI: summary, responses and their schemas."""
     summary, schema, refusals = _ROUTES[which]
+    service = services[0]
     versioned = "version" in form
     kind = "text/plain" if which == "metrics" else "application/json"
     content: dict[str, Any] = {kind: {"schema": schema}}
@@ -48,7 +50,7 @@ def route(service: Service, which: str, form: str = "") -> dict[str, Any]:
     if "{name}" in form:
         extra["parameters"] = [
             {"name": key, "in": "path", "required": True, "schema": NAME, "example": value}
-            for key, value in {"name": service.name, "version": "1"}.items()
+            for key, value in {"name": service.name, "version": service.version}.items()
             if f"{{{key}}}" in form
         ]
     if which == "infer":
@@ -60,7 +62,7 @@ def route(service: Service, which: str, form: str = "") -> dict[str, Any]:
                 "schema": {"type": "integer", "minimum": 0},
             }
         )
-        extra["requestBody"] = {"required": True, "content": _infer_bodies(service)}
+        extra["requestBody"] = {"required": True, "content": _infer_bodies(services)}
     if which == "select":
         shown = {"minimize": service.objectives[0], "subject_to": {service.objectives[1]: 0.4}}
         content = {"application/json": {"schema": Choice.model_json_schema(), "example": shown}}
@@ -89,12 +91,14 @@ def _predict_body(service: Service) -> dict[str, Any]:
     return {"application/json": {"schema": schema, "example": shown}}
 
 
-def _infer_bodies(service: Service) -> dict[str, Any]:
-    specs = (service.ray, *service.inputs)
+def _infer_bodies(services: Sequence[Service]) -> dict[str, Any]:
+    service = services[0]
+    specs = [spec for service in services for spec in (service.ray, *service.inputs)]
+    outputs = [spec.name for service in services for spec in service.all_outputs]
     ray = {"anyOf": [{"type": "array", "items": NUMBER, "minItems": len(service.objectives)}, NAME]}
     tensor = _object(
         {
-            "name": {"type": "string", "enum": [spec.name for spec in specs]},
+            "name": {"type": "string", "enum": sorted({spec.name for spec in specs})},
             "datatype": {"type": "string", "enum": sorted({"FP32", "FP64", *(spec.datatype for spec in specs)})},
             "shape": {"type": "array", "items": {"type": "integer", "minimum": 0}},
         },
@@ -104,7 +108,7 @@ def _infer_bodies(service: Service) -> dict[str, Any]:
         },
     )
     output = _object(
-        {"name": {"type": "string", "enum": [spec.name for spec in service.all_outputs]}},
+        {"name": {"type": "string", "enum": sorted({*outputs})}},
         {"parameters": _object({}, {"binary_data": {"type": "boolean"}})},
     )
     request = _object(

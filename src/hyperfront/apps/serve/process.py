@@ -17,10 +17,9 @@ from typing import Any, Literal
 
 import torch
 import uvicorn
-from fastapi import FastAPI
 
 from hyperfront.apps.serve import describe, logs
-from hyperfront.apps.serve.app import create_app
+from hyperfront.apps.serve.app import Application, create_app
 from hyperfront.apps.serve.options import Limits, ServiceOptions
 from hyperfront.apps.serve.service import Service, open_run
 from hyperfront.apps.serve.tensors import parse
@@ -76,7 +75,7 @@ class WorkerOptions:
         )
 
 
-def worker() -> FastAPI:
+def worker() -> Application:
     """Make the application of a worker from its environment."""
     threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
     stored: dict[str, Any] = json.loads(os.environ[SETTINGS])
@@ -93,9 +92,9 @@ def _end_with_parent() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _app(options: WorkerOptions) -> FastAPI:
+def _app(options: WorkerOptions) -> Application:
     torch.set_num_threads(options.threads)
-    app = create_app(options.service(), options.settings())
+    app = create_app(options.service(), settings=options.settings())
     logs.set_up(options.log_level)
     return app
 
@@ -115,12 +114,12 @@ def serve(options: WorkerOptions, *, host: str, port: int, workers: int, grace: 
         raise HyperfrontError("a server needs at least one worker and one thread", got=(workers, options.threads))
     options = replace(options, hosts=hosts_for(host))
     app = _app(options)  # also made if workers make their own: errors appear once, before the address
-    service: Service = app.state.server.service
+    service: Service = app.models.services[0]
     most_files(more=True)
     server_options = uvicorn_options() | {"timeout_graceful_shutdown": max(1, round(grace))}
     with listen(host, port) as listener:
         url = address(host, listener)
-        key = app.state.server.settings.api_key is not None
+        key = app.server.settings.api_key is not None
         attempt = describe.curl(service, url) + (f' -H "Authorization: Bearer ${KEY}"' if key else "")
         hints = {"api_key": "required" if key else "not required", "docs": f"{url}/docs", "try": attempt}
         logs.event("starting", url=url, model=service.name, workers=workers, **hints)

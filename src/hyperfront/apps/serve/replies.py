@@ -28,7 +28,7 @@ class Reply:
     header_length: int | None
 
 
-def encode(service: Service, version: str, asked: Asked, outputs: Sequence[Tensor], most: int) -> Reply:
+def encode(service: Service, asked: Asked, outputs: Sequence[Tensor], most: int) -> Reply:
     """Make the response to a request; at most ``most`` numbers may be JSON."""
     if sum(outputs[index].numel() for index, binary in asked.outputs if not binary) > most:
         raise Refusal(
@@ -47,7 +47,7 @@ def encode(service: Service, version: str, asked: Asked, outputs: Sequence[Tenso
         else:
             entry["data"] = _to_json(array, spec.name)
         entries.append(entry)
-    document: dict[str, Any] = {"model_name": service.name, "model_version": version, "outputs": entries}
+    document: dict[str, Any] = {"model_name": service.name, "model_version": service.version, "outputs": entries}
     if asked.id:
         document["id"] = asked.id
     text = orjson.dumps(document, option=orjson.OPT_SERIALIZE_NUMPY)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -41,11 +42,11 @@ class Asked:
     """The id of the request, which the response repeats."""
 
 
-def decode(service: Service, limits: Limits, body: bytearray, header_length: str | None) -> Asked:
+def decode(service: Service, limits: Limits, body: bytes | bytearray, header_length: str | None) -> Asked:
     """Decode the request in ``body``, or raise a :class:`Refusal`."""
     document, blobs = read(body, header_length, limits)
     parameters = _parameters(document, "the request")
-    specs = {RAY: service.ray, **{spec.name: spec for spec in service.inputs}}
+    specs = service.by_name
     arrays: dict[str, np.ndarray] = {}
     for entry in _entries(document.get("inputs", []), "inputs"):
         spec = specs.get(entry["name"])
@@ -73,7 +74,7 @@ def decode(service: Service, limits: Limits, body: bytearray, header_length: str
     return Asked(query, outputs, name)
 
 
-def check_index(body: bytearray, limits: Limits) -> None:
+def check_index(body: bytes | bytearray, limits: Limits) -> None:
     """Check a request for the list of models: it is empty, or has the flag ``ready``."""
     asked = read(body, None, limits)[0] if body else {}
     if not isinstance(asked.get("ready", True), bool):
@@ -182,7 +183,16 @@ def read_rays(service: Service, tensor: np.ndarray | None, parameter: Any) -> np
             expected=f"an input {RAY!r} with {len(objectives)} numbers for each row or for all, or a parameter {RAY!r}",
         )
     if tensor is None:
-        tensor = np.array(numbers(parameter, objectives), dtype=np.float64)
+        return _ray(objectives, tuple(numbers(parameter, objectives)))
+    return _checked(objectives, tensor)
+
+
+@lru_cache(1024)
+def _ray(objectives: tuple[str, ...], ray: tuple[float, ...]) -> np.ndarray:
+    return _checked(objectives, np.array(ray, dtype=np.float64))
+
+
+def _checked(objectives: tuple[str, ...], tensor: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):
         rays = tensor.reshape(-1, len(objectives)).astype(np.float32)
     for row in rays.tolist() if len(rays) == 1 else ():

@@ -26,7 +26,7 @@ class RowFormat:
     encode: Callable[[Mapping[str, Sequence[Any]]], Batch]
     decider: Decider | None
 
-    def decode(self, body: bytearray, limits: Limits, rays: Callable[[Any], np.ndarray]) -> Query:
+    def decode(self, body: bytes | bytearray, limits: Limits, rays: Callable[[Any], np.ndarray]) -> Query:
         """Read ``{"rows": [{column: value}], "ray": [...]}``; ``rays`` reads the ray or finds the default."""
         document, _ = read(body, None, limits)
         if unknown := [name for name in document if name not in ("rows", "ray")]:

@@ -55,8 +55,10 @@ class Service:
     """Predicts rows with column names, if the problem defines how."""
     default_ray: np.ndarray | None = None
     """The ray ``[1, m]`` of requests without one."""
+    version: str = "1"
+    """A positive number."""
 
-    @property
+    @cached_property
     def all_outputs(self) -> tuple[TensorMetadata, ...]:
         """The outputs of the module, then the outputs that a request gets only if it names them."""
         return self.outputs + (() if self.decider is None else self.decider.specs)
@@ -65,6 +67,11 @@ class Service:
     def row_bytes(self) -> int:
         """The bytes of all outputs for one row, with 1 in place of each free size."""
         return sum(abs(spec.size) * spec.dtype.itemsize for spec in self.outputs)
+
+    @cached_property
+    def by_name(self) -> dict[str, TensorMetadata]:
+        """The inputs by name, with the ray."""
+        return {spec.name: spec for spec in (self.ray, *self.inputs)}
 
     @property
     def ray(self) -> TensorMetadata:

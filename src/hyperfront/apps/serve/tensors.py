@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ class TensorMetadata:
     datatype: str
     shape: tuple[int, ...]
 
-    @property
+    @cached_property
     def dtype(self) -> np.dtype:
         return DATATYPES[self.datatype]
 
@@ -51,15 +52,16 @@ class TensorMetadata:
 
     def fits(self, shape: Sequence[int]) -> bool:
         """Whether a tensor of that shape, rows first, is valid for this input."""
-        return len(shape) == 1 + len(self.shape) and all(
-            own in (-1, given) for own, given in zip(self.shape, shape[1:])
+        own, given = self.shape, tuple(shape[1:])
+        return len(shape) > 0 and (
+            given == own or (len(given) == len(own) and all(a in (-1, b) for a, b in zip(own, given)))
         )
 
     def zeros(self, rows: int, *, free: int = 1) -> torch.Tensor:
         """Rows of zeros, with the size ``free`` in free dimensions."""
         return torch.from_numpy(np.zeros([rows, *(free if size < 0 else size for size in self.shape)], self.dtype))
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Numbers in one row."""
         return math.prod(self.shape)

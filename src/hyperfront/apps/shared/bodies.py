@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import threading
 import zlib
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.types import Receive
 
 from hyperfront.apps.shared.refusal import Refusal
 from hyperfront.errors import HyperfrontError
@@ -85,41 +86,50 @@ class Reader:
         if self.reserved:
             self.bodies.release(self.reserved)
 
-    async def read(self, request: Request, most: int | None = None, fix: str | None = None) -> bytearray:
+    async def read(
+        self, headers: Mapping[bytes, bytes], receive: Receive, most: int | None = None, fix: str | None = None
+    ) -> bytes | bytearray:
         """Read and unpack the whole body of at most ``most`` bytes (default: the limit), both packed and unpacked.
 
-        ``fix`` tells what to do about a body that is too large.
+        ``receive`` returns its parts, by ASGI. ``fix`` tells what to do about a body that is too large.
         """
         limits, self.fix = self.bodies.limits, fix
         most = limits.body_bytes if most is None else min(most, limits.body_bytes)
-        length = request.headers.get("content-length", "")
-        if length.isdecimal() and int(length) > most:
+        length = headers.get(b"content-length", b"")
+        if length.isdigit() and int(length) > most:
             raise self._too_large(most)
-        encoding = request.headers.get("content-encoding", "identity").strip().lower()
-        if encoding not in ("identity", "gzip", "deflate"):
-            raise Refusal("unknown Content-Encoding", got=encoding[:40], expected="gzip or deflate", status=415)
-        body = await self._receive(request, most)
-        if encoding == "identity":
+        encoding = headers.get(b"content-encoding", b"identity").strip().lower()
+        if encoding not in (b"identity", b"gzip", b"deflate"):
+            got = encoding.decode("latin-1")[:40]
+            raise Refusal("unknown Content-Encoding", got=got, expected="gzip or deflate", status=415)
+        body = await self._receive(receive, most)
+        if encoding == b"identity":
             return body
-        bits = 31 if encoding == "gzip" else 15
+        bits = 31 if encoding == b"gzip" else 15
         if len(body) <= SMALL_PACKED:
             return self._unpack(body, bits, most)
         return await asyncio.get_running_loop().run_in_executor(self.bodies.thread, self._unpack, body, bits, most)
 
-    async def _receive(self, request: Request, most: int) -> bytearray:
-        body, seconds = bytearray(), self.bodies.limits.seconds
+    async def _receive(self, receive: Receive, most: int) -> bytes | bytearray:
+        body, seconds = b"", self.bodies.limits.seconds
         try:
             async with asyncio.timeout(seconds):
-                async for part in request.stream():
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise Refusal("the client closed the connection before its request was complete")
+                    part, more = message.get("body", b""), message.get("more_body", False)
                     if len(body) + len(part) > most:
                         raise self._too_large(most)
                     self.hold(len(part))
+                    if not body and not more:
+                        return part  # without a copy
+                    body = body or bytearray()
                     body += part
+                    if not more:
+                        return body
         except TimeoutError:
             raise Refusal("the body did not arrive in time", expected=f"{seconds:g} s", status=408) from None
-        except ClientDisconnect:
-            raise Refusal("the client closed the connection before its request was complete") from None
-        return body
 
     def hold(self, size: int) -> None:
         """Count bytes of this request or its response before they are kept."""
@@ -131,7 +141,7 @@ class Reader:
             self.bodies.reserve(extra)
             self.reserved += extra
 
-    def _unpack(self, body: bytearray, bits: int, most: int) -> bytearray:
+    def _unpack(self, body: bytes | bytearray, bits: int, most: int) -> bytearray:
         unpacker, found = zlib.decompressobj(bits), bytearray()
         for start in range(0, len(body), FREE):
             rest = bytes(body[start : start + FREE])

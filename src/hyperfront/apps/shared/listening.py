@@ -20,6 +20,7 @@ def uvicorn_options(limits: ConnectionLimits = ConnectionLimits()) -> dict[str, 
         "log_config": None,
         "access_log": False,
         "server_header": False,
+        "proxy_headers": False,
     }
 
 
