@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test check web browser bench report clean
+.PHONY: demo test check web browser bench faults report clean
 
 demo: $(READY)
 	$(BIN)/hyperfront demo
@@ -28,6 +28,10 @@ browser:
 
 bench: $(READY)
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+
+# Deaths, signals, damaged files and full disks by the thousand; the counts go into docs/reliability.md.
+faults: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.faults
 
 # Every table and figure of the paper, from the result files in the repository.
 report: $(READY)

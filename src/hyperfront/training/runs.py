@@ -44,8 +44,9 @@ class RunFolder:
         return f"RunFolder({str(self.path)!r})"
 
     def create(self, config: dict[str, Any], environment: dict[str, Any]) -> None:
-        files.write_json(self.config, config)
+        """Write both files; the configuration last, since it makes the folder a run."""
         files.write_json(self.environment, environment)
+        files.write_json(self.config, config)
 
     def discard(self) -> None:
         """Remove the files of a run that failed before its first checkpoint."""

@@ -1,0 +1,66 @@
+"""Full disks: a run ends with an error that says so, and continues to the same files when there is space."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.faults.kinds import Kind
+from tests.faults.processes import REFUSED
+from tests.faults.trial import Trial
+
+GROWING = ("open", "os.mkdir", "flush")
+"""Changes that need space."""
+
+
+def full_from(place: int) -> Callable[[int, str, str], None]:
+    """Let every change that needs space fail, from the change number ``place`` on."""
+
+    def at(count: int, event: str, path: str) -> None:
+        if count >= place and event in GROWING:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+    return at
+
+
+def full_at_every_change(trial: Trial, step: int = 1) -> tuple[int, list[str]]:
+    """Fill the disk at every ``step``-th change that needs space, and free it afterwards."""
+    places = [place for place, change in enumerate(trial.changes, 1) if change[0] in GROWING][::step]
+    wrong = []
+    for place in places:
+        trial.begin()
+        code = trial.run(full_from(place))
+        if code != REFUSED:
+            wrong.append(f"{trial.kind.name}, full at {place}: exit code {code}: {trial.said.read_text()[-500:]}")
+        wrong += [f"{trial.kind.name}, full at {place}: {what}" for what in trial.finish()]
+    return len(places), wrong
+
+
+def on_small_disks(kind: Kind, place: Path) -> tuple[int, list[str]]:
+    """Run on file systems in memory, from one page on until the run fits; needs the right to mount them."""
+    if os.getuid() != 0 or shutil.which("mount") is None:
+        return 0, []
+    place.mkdir(parents=True, exist_ok=True)
+    pages, wrong = 1, []
+    while True:
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", place], capture_output=True).returncode:
+            return 0, []
+        try:
+            trial = Trial(kind, place / "trial")
+            trial.begin()
+            used = sum(path.stat().st_blocks for path in place.rglob("*")) // 8
+            subprocess.run(["mount", "-o", f"remount,size={4 * (used + pages)}k", place], check=True)
+            code = trial.run()
+            if code not in (0, REFUSED):
+                wrong.append(f"{kind.name}, {pages} pages: exit code {code}: {trial.said.read_text()[-500:]}")
+            subprocess.run(["mount", "-o", "remount,size=1m", place], check=True)
+            wrong += [f"{kind.name}, {pages} pages: {what}" for what in trial.finish()]
+        finally:
+            subprocess.run(["umount", place], check=True)
+        if code == 0:
+            return pages - 1, wrong
+        pages += 1

@@ -1,0 +1,58 @@
+"""The counts of the last long run, and the table of them in ``docs/reliability.md``."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import hyperfront
+
+DOCS = Path(__file__).parents[2] / "docs"
+COUNTS, PAGE = DOCS / "faults.json", DOCS / "reliability.md"
+ROWS = {
+    "deaths": "deaths at a change of a file; resumed to the same bytes",
+    "signals": "SIGKILL, SIGTERM, SIGHUP and SIGINT at random times; resumed to the same bytes",
+    "damage": "flipped bits and cuts in checkpoints; noticed",
+    "recovery": "damage to the newest checkpoint; resumed to the same bytes, one checkpoint lost at most",
+    "swaps": "missing, damaged and swapped files; resumed to the same bytes, or refused without a change",
+    "disk": "disk full from one change on; an error says so, and the run resumes to the same bytes",
+    "small_disks": "file systems too small for the run, one page larger each time; the same",
+    "clocks": "runs whose clocks jump; the same bytes",
+    "locks": "runs on file systems without locks; the same bytes, and a warning",
+}
+MARKS = ("<!-- counts of tests/faults -->", "<!-- end of the counts -->")
+
+
+def add(row: str, tried: int, failed: int, seconds: float) -> None:
+    """Put the counts of one row into the file and the table."""
+    counts = load()
+    counts[row] = {
+        "tried": tried,
+        "failed": failed,
+        "seconds": round(seconds),
+        "hyperfront": hyperfront.__version__,
+        "torch": torch.__version__,
+    }
+    COUNTS.write_text(json.dumps(counts, indent=2, sort_keys=True) + "\n")
+    PAGE.write_text(with_table(PAGE.read_text(), counts))
+
+
+def load() -> dict[str, Any]:
+    return json.loads(COUNTS.read_text()) if COUNTS.exists() else {}
+
+
+def with_table(page: str, counts: dict[str, Any]) -> str:
+    """The page with the table of these counts between the marks."""
+    lines = ["| fault, and what must follow | tried | failed |", "|---|---|---|"]
+    lines += [
+        f"| {words} | {counts[row]['tried']:,} | {counts[row]['failed']:,} |"
+        for row, words in ROWS.items()
+        if row in counts
+    ]
+    start, end = map(re.escape, MARKS)
+    table = "\n".join([MARKS[0], *lines, MARKS[1]])
+    return re.sub(f"{start}.*{end}", lambda _: table, page, flags=re.DOTALL)
