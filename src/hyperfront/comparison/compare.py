@@ -86,7 +86,8 @@ def run_method(
     run, parts = method.train(job)
     seconds = {"total": time.perf_counter() - start + before, **parts}
     settings = protocol.settings(name)
-    return measure(run, problem, preset=protocol.preset, method=method, seed=seed, settings=settings, seconds=seconds)
+    asked = {"preset": protocol.preset, "method": method, "seed": seed, "settings": settings, "seconds": seconds}
+    return measure(run, method.sees(problem), **asked)
 
 
 def _checked(problem: Problem, methods: Sequence[str], protocol: Protocol, seeds: Sequence[int]) -> Protocol:
@@ -209,5 +210,5 @@ def _row(group: Sequence[Result], apart: float | None, truth: Truth | None) -> t
         *([f"{max(distances):.1e}" if distances else "-"] if truth else []),
         f"{sum(result.seconds['training'] for result in group) / len(group):,.1f}",
         "-" if apart is None else f"{apart:,.1f}",
-        f"{group[0].parameters:,}",
+        f"{group[0].parameters:,}" if group[0].parameters else "-",
     )

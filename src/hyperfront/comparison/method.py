@@ -57,6 +57,8 @@ class Method:
     """A frozen dataclass with the settings that only this method has, and their defaults."""
     check: Callable[[Method, Protocol, Problem], None] = lambda method, protocol, problem: None
     """Raises an error for a problem or settings that the method cannot handle."""
+    sees: Callable[[Problem], Problem] = lambda problem: problem
+    """Returns the problem with the inputs that the method's models take, to measure them."""
     spent: Callable[[ComparisonJob], float] = lambda job: seconds_in(job.folder)
     """The seconds that interrupted calls have spent on this job."""
     seconds_after: Callable[[Protocol, Problem, Run], float] = lambda protocol, problem, run: 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hyperfront.comparison import hypernetwork
-from hyperfront.comparison.baselines import cpmtl, evolutionary, per_ray, single_task
+from hyperfront.comparison.baselines import cpmtl, evolutionary, fair_classifiers, per_ray, single_task
 from hyperfront.comparison.method import ComparisonJob, Method, Trained
 from hyperfront.errors import unknown_name
 
@@ -15,6 +15,7 @@ METHODS: dict[str, Method] = {
         cpmtl.METHOD,
         *evolutionary.METHODS,
         single_task.METHOD,
+        *fair_classifiers.METHODS,
     )
 }
 

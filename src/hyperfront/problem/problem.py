@@ -138,13 +138,15 @@ class Problem:
         return replace(found, unit=found.unit if slope == 1 else "", bounds=(low, high) if found.bounds else None)
 
     def model(self, **options: Any) -> ParetoModel:
-        """Wrap the problem's own target; ``options`` are passed to :func:`hyperfront.wrap`."""
+        """Wrap the problem's own target; ``options`` are passed to :func:`hyperfront.wrap`. Separate models share no
+        weights, so :attr:`wrapping` does not apply to them."""
         if self.make_target is None:
             raise ProblemError(
                 "the problem has no target of its own",
                 fix="supervised(..., make_target=YourModule), or hyperfront.wrap(your_module, objectives) for fit",
             )
-        return wrap(self.make_target(), self.objectives, **{**self.wrapping, **options})
+        usual = {} if options.get("hypernet") == "separate" else self.wrapping
+        return wrap(self.make_target(), self.objectives, **{**usual, **options})
 
     def check_model(self, model: ParetoModel) -> None:
         """Raise an error if the objectives of the model, or their order, differ from the problem's."""
