@@ -90,6 +90,9 @@ def test_an_operating_point_is_measured_on_the_validation_data(client, run):
     again = hf.evaluate(run.model, explored.loans().val, [point["ray"]])
     assert point["scores"]["accuracy"] == pytest.approx(float(again.scores["accuracy"]), abs=1e-6)
     assert point["scores"]["fpr_gap"] <= 0.1
+    sure = point["uncertainty"]["intervals"]
+    assert sure["accuracy"]["low"] < point["scores"]["accuracy"] < sure["accuracy"]["high"]
+    assert point["uncertainty"]["rows"] and {each["method"] for each in sure.values()} <= {"exact", "asymptotic"}
     kept = run.front.scores["fpr_gap"] <= 0.1
     assert point["scores"]["accuracy"] >= float(run.front.scores["accuracy"][kept].max())
     assert client.post("/v1/select", {"maximize": "accuracy", "subject_to": {"fpr_gap": -1}})[0] == 422
@@ -97,8 +100,30 @@ def test_an_operating_point_is_measured_on_the_validation_data(client, run):
 
 def test_without_data_the_stored_points_are_searched(run, tmp_path):
     problem = dataclasses.replace(explored.loans(), sources={}, example=lambda: torch.zeros(1, 2))
-    service = serve_model(run.model, problem, front=dataclasses.replace(run.front, evaluator=None))
-    assert service.select(Choice(minimize="bce"))["refined"] is False
+    service = serve_model(run.model, problem, front=dataclasses.replace(run.front, evaluator=None, origin=None))
+    found = service.select(Choice(minimize="bce"))
+    assert found["refined"] is False and "no rows" in found["uncertainty"]["reason"]
+
+
+def test_the_front_comes_with_intervals_if_they_are_asked_for(client, run):
+    assert "uncertainty" not in client.get("/v1/front")[1]
+    status, front = client.get("/v1/front?intervals=true")
+    assert status == 200 and len(front["uncertainty"]) == len(front["rays"]) == len(run.front)
+    for values, sure in zip(zip(*front["scores"].values()), front["uncertainty"]):
+        for name, value in zip(front["scores"], values):
+            low, high = sure["intervals"][name]["low"], sure["intervals"][name]["high"]
+            assert low is None or low - 1e-5 <= value
+            assert high is None or value <= high + 1e-5
+
+
+def test_the_choice_of_training_is_the_default_ray(run):
+    names = {"target": "tests.helpers.explored:lender", "problem": "tests.helpers.explored:loans"}
+    run.folder.choice.write_text('{"ray": [0.25, 0.75]}')
+    try:
+        service = open_run(run.folder.path, **names, cache_bytes=2**20)
+    finally:
+        run.folder.choice.unlink()
+    assert service.default_ray[0].tolist() == pytest.approx([0.25, 0.75])
 
 
 def test_a_run_folder_is_served_at_a_default_ray(run):

@@ -9,8 +9,9 @@ Two words carry everything:
 or :func:`analytic` states the objectives. :func:`fit` trains with a solver (:class:`EPO` or :class:`LS`;
 :mod:`hyperfront.solvers` has seven more, ``lift`` for any scalarization, and ``chain`` to add normalization and the
 like) on rays drawn from preferences (:class:`Dirichlet`). :func:`evaluate` measures a :class:`Front`,
-:meth:`Front.select` finds the ray of an operating point, and ``model.at(ray)`` is a plain module;
-:mod:`hyperfront.export` makes files of it, or of the whole front. :func:`explore` shows all of it on a page.
+:meth:`Front.select` finds the ray of an operating point, :func:`intervals` says how sure its losses are, and
+``model.at(ray)`` is a plain module; :mod:`hyperfront.export` makes files of it, or of the whole front. :func:`explore`
+shows all of it on a page.
 
 Shapes are one contract everywhere: ``m`` objectives, ``R`` rays, ``B`` rows, ``n`` generated weights; rays first.
 """
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from hyperfront import tabular as tabular
     from hyperfront import training as training
     from hyperfront.apps.explorer import explore
+    from hyperfront.front.intervals import intervals
     from hyperfront.model.ensemble import ensemble
     from hyperfront.solvers import EPO, LS
     from hyperfront.training import Step, backward, check, fit
@@ -70,6 +72,7 @@ __all__ = [
     "evaluate",
     "explore",
     "fit",
+    "intervals",
     "load",
     "rays",
     "supervised",
@@ -87,6 +90,7 @@ _LATER = {  # where a name lives whose module is imported when the name is first
     "ensemble": "model.ensemble",
     "explore": "apps.explorer",
     "fit": "training",
+    "intervals": "front.intervals",
     "load": "training.runs",
 }
 

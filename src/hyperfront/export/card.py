@@ -13,7 +13,9 @@ from hyperfront.export.data import data, decision, groups, intended_use, notes_o
 from hyperfront.export.graph import RAY, Graph
 from hyperfront.export.int8 import Int8Linear
 from hyperfront.export.markdown import between, bullets, escaped, number, table
+from hyperfront.export.uncertainty import uncertainty
 from hyperfront.front import Front, Selection
+from hyperfront.front.intervals import Intervals
 from hyperfront.model import ParetoModel
 from hyperfront.problem import Problem
 
@@ -49,13 +51,14 @@ def card(
     problem: Problem | None = None,
     choice: Selection | None = None,
     test: Front | None = None,
+    intervals: Sequence[Intervals] = (),
 ) -> str:
     """Make the card of a model, or of its network at ``ray``, as Markdown.
 
     ``front`` is the measured front, ``files`` describes each exported file, ``training`` has more lines about the
     training, and ``remarks`` are further limitations. The ``problem`` describes its data, groups and intended use.
-    ``choice`` is the selection of the ray, and ``test`` the front of this ray on the test data. Words from a checkpoint
-    or a table are escaped.
+    ``choice`` is the selection of the ray, ``test`` the front of this ray on the test data, and ``intervals`` are those
+    at the ray, for one or more splits. Words from a checkpoint or a table are escaped.
     """
     kind = type(model.target.skeleton).__name__
     goals = [escaped(name) for name in model.objectives]
@@ -65,6 +68,7 @@ def card(
         "Files": _files(files or {}, model, graph, ray),
         "Intended use": intended_use(problem),
         "Chosen trade-off": chosen(choice, test),
+        "Uncertainty": uncertainty(intervals),
         "Data": data(model, problem),
         "Groups": groups(problem),
         "Decision": decision(problem),

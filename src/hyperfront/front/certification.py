@@ -35,10 +35,9 @@ from hyperfront.front.certificate import Certificate, CertifiedLimit, Price
 from hyperfront.front.evidence import Evidence, Scale
 from hyperfront.front.origin import Origin
 from hyperfront.front.question import Question
-from hyperfront.front.rows import evidence, scale
+from hyperfront.front.rows import evidence, rows_of, scale
 from hyperfront.front.search import Points
 from hyperfront.problem import Split
-from hyperfront.storage import batches
 
 SEARCHES, FARTHEST = 5, 4.2
 """Searches between the best ray and the safest, as far as a distance to the limits in standard errors."""
@@ -147,7 +146,7 @@ class Certifier:
     def _errors(self, found: Mapping[str, Evidence]) -> dict[str, float]:
         """Estimate the standard errors of the values on calibration rows, in the units of the front. Rows without
         variation count as if one of them differed, so that no error is zero."""
-        count = _rows(self.calibration)
+        count = rows_of(self.calibration)
         return {
             name: abs(self.scale(name).slope) * max(each.error, 1 / each.rows) * (each.rows / count) ** 0.5
             for name, each in found.items()
@@ -256,11 +255,3 @@ def _path(safety: Tensor, cost: Tensor, usable: Tensor, step: float) -> list[int
         else:
             path.append(index)
     return path
-
-
-def _rows(split: Split) -> int:
-    """The number of rows of a split."""
-    known = getattr(split.source, "rows", None)
-    if isinstance(known, int):
-        return known
-    return sum(batches.rows(batch) for batch in split.source.batches(1024, torch.device("cpu")))

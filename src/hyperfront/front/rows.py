@@ -69,10 +69,12 @@ def evidence(
     like: Mapping[str, Evidence] | None = None,
     batch_size: int = 1024,
     resamples: int = RESAMPLES,
+    exact_gaps: bool = True,
 ) -> dict[str, Evidence]:
     """The evidence of the split's rows at the ray ``[m]``, by name.
 
-    Each exact test is that of ``like``, the evidence of other rows; the default is the test that fits the rows.
+    Each exact test is that of ``like``, the evidence of other rows; the default is the test that fits the rows. Without
+    ``exact_gaps``, gaps with bounds take the bootstrap too.
     """
     refuse(model, split)
     problem, names = split.problem, tuple(names)
@@ -92,7 +94,7 @@ def evidence(
                 found[name] = BoundedMean(_inside(name, values, bounds), bounds, "binomial")
         elif isinstance(measure, Gap):
             values, members = torch.cat([v for v, _ in pieces]), torch.cat([m for _, m in pieces], dim=1)
-            if bounds is None:
+            if bounds is None or not exact_gaps:
                 found[name] = _resampled_gap(measure, values, members, resamples)
             else:
                 found[name] = BoundedGap(_inside(name, values, bounds), bounds, "binomial", members.numpy())
@@ -100,7 +102,9 @@ def evidence(
             found[name] = _resampled_sums(measure, map_tensors(lambda *t: torch.cat(t), *pieces), resamples)
         else:
             found[name] = _resampled_rows(measure, _merged(measure, pieces), resamples // 4)
-    return {name: each.chosen() if like is None else each.tested_as(like[name]) for name, each in found.items()}
+    if like is None:
+        return {name: each.chosen() for name, each in found.items()}
+    return {name: each.tested_as(like[name]) if name in like else each for name, each in found.items()}
 
 
 def _outputs(model: ParetoModel, split: Split, ray: Tensor, batch_size: int) -> Iterator[tuple[Any, Any]]:
@@ -233,3 +237,11 @@ def _merged(measure: Any, pieces: list[Any]) -> Any:
     for piece in others:
         total = measure.merge(total, piece)
     return total
+
+
+def rows_of(split: Split) -> int:
+    """The number of rows of a split."""
+    known = getattr(split.source, "rows", None)
+    if isinstance(known, int):
+        return known
+    return sum(batches.rows(batch) for batch in split.source.batches(1024, torch.device("cpu")))

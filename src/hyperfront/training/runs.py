@@ -39,6 +39,8 @@ class RunFolder:
         self.last, self.best = path / "last.safetensors", path / "best.safetensors"
         self.previous = path / "previous.safetensors"
         """The checkpoint before ``last``."""
+        self.choice = path / "choice.json"
+        """The trade-off that training chose, if it was asked to."""
 
     def __repr__(self) -> str:
         return f"RunFolder({str(self.path)!r})"
@@ -73,6 +75,16 @@ class RunFolder:
         if not isinstance(config, dict):
             raise CheckpointError("the configuration of the run is damaged", got=self.config, expected="a JSON object")
         return config
+
+    def chosen_ray(self) -> list[float] | None:
+        """Read the ray that training chose; None if it was not asked to choose."""
+        document = files.read_json(self.choice) if self.choice.exists() else None
+        if document is None:
+            return None
+        ray = document.get("ray") if isinstance(document, dict) else None
+        if not isinstance(ray, list) or not all(isinstance(entry, int | float) for entry in ray):
+            raise CheckpointError("the file of the chosen trade-off is damaged", got=self.choice)
+        return ray
 
     def records(self) -> list[dict[str, Any]]:
         """Read the metrics, one record for each epoch."""

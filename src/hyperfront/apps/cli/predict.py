@@ -14,11 +14,11 @@ import tyro
 from hyperfront.apps.cli.arguments import Folder, TrainedRun, Which, option
 from hyperfront.apps.cli.opening import open_model
 from hyperfront.apps.cli.output import console, counted, show_table
-from hyperfront.apps.cli.train_table import CHOICE
 from hyperfront.errors import HyperfrontError
 from hyperfront.storage import files
 from hyperfront.tabular import Prediction
 from hyperfront.tabular import predict as predicted
+from hyperfront.training.runs import RunFolder
 
 SHOWN = 10
 
@@ -72,13 +72,11 @@ def _note(found: Prediction) -> None:
 
 def _chosen(run: Path) -> list[float]:
     """The ray that training chose."""
-    file = run / CHOICE
-    document: Any = files.read_json(file) if run.is_dir() and file.exists() else {}
-    ray = document.get("ray") if isinstance(document, dict) else None
-    if not isinstance(ray, list):
+    ray = RunFolder(run).chosen_ray() if run.is_dir() else None
+    if ray is None:
         raise HyperfrontError(
             "no trade-off was chosen to predict at",
-            got=f"{run} without {CHOICE}",
+            got=f"{run} without choice.json",
             fix="--ray with one number for each loss, or train with --minimize",
         )
     return ray

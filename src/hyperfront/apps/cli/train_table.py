@@ -17,6 +17,7 @@ from hyperfront.errors import HyperfrontError, UnattainableError
 from hyperfront.export import card, weights
 from hyperfront.front import Front, Selection, evaluate
 from hyperfront.front.certificate import Certificate
+from hyperfront.front.intervals import intervals
 from hyperfront.problem import Problem
 from hyperfront.solvers.names import make_solver
 from hyperfront.storage import files
@@ -25,8 +26,6 @@ from hyperfront.tabular import problem as make_problem
 from hyperfront.training import Progress, fit
 from hyperfront.training.runs import Run, RunFolder
 
-CHOICE = "choice.json"
-"""The file of the chosen trade-off in a run folder."""
 Words = Annotated[tuple[str, ...], option("NAME ..")]
 Pairs = Annotated[tuple[str, ...], option("X=Y ..")]
 Name = Annotated[str | None, option("NAME")]
@@ -159,10 +158,13 @@ def _write(run: Run, made: Problem, choice: Selection | None) -> None:
         ray = choice.ray.tolist()
         test = evaluate(run.model, made.test, ray)
         reached = {name: column.item() for name, column in test.columns().items()}
-        files.write_json(folder.path / CHOICE, {**choice.document(), "test": reached})
+        files.write_json(folder.choice, {**choice.document(), "test": reached})
         weights(run.model, ray, folder.path / "chosen.safetensors")
     ray = None if choice is None else choice.ray.tolist()
-    text = card(run.model, front if test is None else test, ray=ray, problem=made, choice=choice, test=test)
+    sure = [] if ray is None else [intervals(run.model, split, ray) for split in (made.val, made.test)]
+    text = card(
+        run.model, front if test is None else test, ray=ray, problem=made, choice=choice, test=test, intervals=sure
+    )
     files.write_bytes(folder.path / "README.md", text.encode())
     with tqdm(desc="measuring the front for its page", unit="ray", disable=None) as bar:
 

@@ -116,10 +116,14 @@ def _front(app: FastAPI, models: Models, server: ServerState) -> None:
 
     @app.get("/v1/front", **shown("front"))
     async def show(request: Request) -> Response:
-        front = models.chosen(request.query_params).service.front
-        if front is None:
+        service, deadline = models.chosen(request.query_params).service, server.deadline()
+        if service.front is None:
             raise _no_front()
-        return _json(front.document())
+        found = service.front.document()
+        if service.select is not None and request.query_params.get("intervals") not in (None, "false"):
+            computed = asyncio.get_running_loop().run_in_executor(server.searches, service.select.intervals)
+            found["uncertainty"] = await server.within(deadline, computed)
+        return _json(found)
 
     @app.post("/v1/select", **shown("select"))
     async def select(request: Request) -> Response:

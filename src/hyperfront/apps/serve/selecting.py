@@ -11,6 +11,7 @@ from hyperfront.apps.shared.choice import Choice
 from hyperfront.apps.shared.refusal import Refusal
 from hyperfront.errors import DataError, ProblemError
 from hyperfront.front import Front, evaluate
+from hyperfront.front.intervals import interval_document
 from hyperfront.model import ParetoModel
 from hyperfront.preferences import layout
 from hyperfront.problem import Problem
@@ -29,18 +30,37 @@ class Selector:
         self.model, self.problem, self.stored = model, problem, stored
         self._lock = threading.Lock()
         self._front: Front | None = None
+        self._intervals: list[dict[str, Any]] | None = None
 
     def __call__(self, choice: Choice) -> dict[str, Any]:
-        """The operating point as JSON: its ray, with the losses and scores there."""
+        """The operating point as JSON: its ray, with the losses, scores and intervals there."""
         with self._lock:
             if self._front is None:
                 self._front = self._open()
             found = choice.select(self._front, rounds=ROUNDS).document()
+            uncertain = self._uncertain(self._front, found["ray"])
         values = found.pop("values")
         return found | {
             "losses": {name: values[name] for name in self._front.objectives},
             "scores": {name: values[name] for name in self._front.scores},
+            "uncertainty": uncertain,
         }
+
+    def intervals(self) -> list[dict[str, Any]]:
+        """The intervals at all rays of the front, with the bootstrap for gaps; they are computed once."""
+        with self._lock:
+            if self._front is None:
+                self._front = self._open()
+            if self._intervals is None:
+                self._intervals = [
+                    self._uncertain(self._front, ray, exact_gaps=False) for ray in self._front.rays.tolist()
+                ]
+            return self._intervals
+
+    def _uncertain(self, front: Front, ray: list[float], **options: Any) -> dict[str, Any]:
+        if front.origin is None:
+            return {"reason": "the server has no rows to measure with"}
+        return interval_document(front.origin.model, front.origin.split, ray, **options)
 
     def _open(self) -> Front:
         """The front with a model that measures between its points, or the stored front without one."""

@@ -19,7 +19,6 @@ from hyperfront.apps.serve.selecting import Selector
 from hyperfront.apps.serve.signature import examples, inputs_of, outputs_of
 from hyperfront.apps.serve.tensors import TensorMetadata
 from hyperfront.apps.shared.cache import WeightCache
-from hyperfront.apps.shared.choice import Choice
 from hyperfront.errors import HyperfrontError
 from hyperfront.front import Front, evaluate
 from hyperfront.model import ParetoModel
@@ -48,7 +47,7 @@ class Service:
     cache: WeightCache | None = None
     front: Front | None = None
     """The front that training measured."""
-    select: Callable[[Choice], dict[str, Any]] | None = None
+    select: Selector | None = None
     decider: Decider | None = None
     """Makes probabilities and labels of outputs, if the problem defines decisions."""
     table: RowFormat | None = None
@@ -93,7 +92,8 @@ def open_run(
     """Make the service of a run folder or checkpoint file.
 
     Built-in problems are known by name. For others, ``target`` and ``problem`` are ``"package.module:factory"``, or
-    ``inputs`` states the inputs of the module. ``at`` is the ray of requests without one.
+    ``inputs`` states the inputs of the module. ``at`` is the ray of requests without one; by default the ray that
+    training chose.
     """
     model = load(run, target, which=which)
     stated: Any = import_factory(problem) if problem else None
@@ -105,6 +105,7 @@ def open_run(
     stored = RunFolder(path).front
     front = Front.load(stored) if path.is_dir() and stored.exists() else None
     own = path.name if path.is_dir() else path.stem
+    at = at or (RunFolder(path).chosen_ray() if path.is_dir() else None)
     return serve_model(model, stated, name=name or own, inputs=inputs, cache_bytes=cache_bytes, front=front, at=at)
 
 
