@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +17,13 @@ import hyperfront as hf
 from hyperfront.apps.cli.serve import serve as command
 from hyperfront.apps.serve.batching import Batcher
 from hyperfront.apps.serve.predictor import Query
-from hyperfront.apps.serve.service import serve_model
+from hyperfront.apps.serve.service import Service, serve_model
 from hyperfront.apps.serve.tensors import TensorMetadata
 from hyperfront.problem.registry import build
 from hyperfront.storage.nests import tensors
 from tests.helpers.modules import CASES
 from tests.helpers.serving import Client, lenet_service, serving
+from tests.helpers.waiting import LIMIT
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +138,24 @@ def test_concurrent_requests_with_different_rays_each_get_their_own(server, serv
     for x, ray, pending in asked:
         expected = service.cache.model.at(ray)(torch.from_numpy(x))[0].detach()
         np.testing.assert_allclose(pending.get_result().as_numpy("output_0"), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_tritonclient_sets_the_deadline_of_a_request():
+    """Its timeout is in microseconds."""
+    released = threading.Event()
+    spec = TensorMetadata("x", "FP32", (1,))
+
+    def predict(some):
+        assert released.wait(LIMIT)
+        return [query.inputs for query in some]
+
+    slow = Service("echo", ("a", "b"), (spec,), (spec,), predict, lambda _: 1.0)
+    inputs = [tensor("x", np.ones((1, 1), np.float32)), tensor("ray", rays(1))]
+    with serving(slow) as server, triton.InferenceServerClient(server.address) as client:
+        with pytest.raises(triton.InferenceServerException, match="deadline"):
+            client.infer("echo", inputs, timeout=1000)
+        released.set()
+        assert client.infer("echo", inputs, timeout=60_000_000).as_numpy("x") == 1
 
 
 # ---- by hand ---------------------------------------------------------------------------------------------------------
@@ -302,7 +322,7 @@ def test_what_docs_serve_says_works(server, analytic):
     assert names["reply"].as_numpy("output_0").shape == (3, 10)
     names["client"].close()
     lines = re.findall(r"^\$ curl localhost:8000(\S+) -d '(.*)'$", text, flags=re.MULTILINE)
-    assert len(lines) == 2
+    assert len(lines) == 3
     for path, body in lines:
         path = path.replace("/vlmop2-epo/", "/vlmop2/")  # a folder made by train is called after the solver too
         assert analytic[0].call("POST", path, body.encode())[0] == 200

@@ -319,9 +319,69 @@ def test_a_request_that_takes_too_long_is_given_up():
 
     with serving(identity(predict, lambda _: 1.0), ServiceOptions(Limits(seconds=0.2))) as client:
         status, answer = client.post(PATH, ASK)
-        assert status == 503 and "0.2 s" in answer["error"]
+        assert status == 503 and "deadline" in answer["error"]
         released.set()
         until(lambda: client.post(PATH, ASK)[0] == 200)
+
+
+def test_a_queue_is_bounded_by_the_time_of_each_request():
+    """Requests that a slow model cannot answer in time are refused when they come, and the others are all answered."""
+    released, predicted = threading.Event(), []
+
+    def predict(some):
+        assert released.wait(LIMIT)
+        predicted.extend(int(query.inputs[0]) for query in some)
+        return [query.inputs for query in some]
+
+    def ask(client: Client, number: int, **parameters) -> tuple[int, dict, bytes]:
+        x = ASK["inputs"][0] | {"data": [number]}
+        body = json.dumps({"parameters": {"ray": [0.5, 0.5], **parameters}, "inputs": [x]})
+        return client.call("POST", PATH, body.encode())
+
+    def estimate(some) -> float:
+        estimated.append(len(some))
+        return 10.0 * len(some)
+
+    estimated: list[int] = []
+    slow = identity(predict, estimate)
+    settings = ServiceOptions(Limits(seconds=1000), batch_rows=1)
+    with serving(slow, settings) as client, ThreadPoolExecutor(20) as threads:
+        found = [threads.submit(ask, client, number) for number in range(20)]
+        until(lambda: len(estimated) == 21)  # all are queued, and the first is at work
+        for number in range(100, 140):
+            status, headers, answer = ask(client, number, timeout=100_000_000)
+            assert status == 503 and 1 <= int(headers["retry-after"]) <= 101
+            assert "queue" in json.loads(answer)["error"]
+        released.set()
+        assert [request.result()[0] for request in found] == [200] * 20
+        assert ask(client, 200, timeout=100_000_000)[0] == 200
+    assert sorted(predicted) == [*range(20), 200]
+
+
+def test_a_request_past_its_deadline_is_not_predicted():
+    released, predicted = threading.Event(), []
+
+    def predict(some):
+        assert released.wait(LIMIT)
+        predicted.extend(int(query.inputs[0]) for query in some)
+        return [query.inputs for query in some]
+
+    async def ask() -> None:
+        batcher = Batcher(predict, seconds=lambda some: 2 * ON_THE_SPOT * len(some), max_rows=1)
+        loop = asyncio.get_running_loop()
+        queries = [Query(HALF, (torch.tensor([[float(number)]]),), 1) for number in range(3)]
+        first = asyncio.create_task(batcher.submit(queries[0]))
+        second = asyncio.create_task(batcher.submit(queries[1], loop.time() + 1))
+        with pytest.raises((TimeoutError, Refusal)):  # on a very slow machine it is refused when it comes
+            await second
+        last = asyncio.create_task(batcher.submit(queries[2], loop.time() + LIMIT))
+        await asyncio.sleep(0)
+        released.set()
+        await asyncio.gather(first, last)
+        await batcher.close()
+
+    asyncio.run(ask())
+    assert predicted == [0, 2]
 
 
 def test_a_fault_of_the_server_is_a_500_in_the_form_of_the_protocol_and_it_goes_on(monkeypatch):

@@ -3,6 +3,10 @@
 The requests that arrive while a batch is predicted form the next batch. So an idle server answers at once, and a busier
 server has larger batches. No request waits for others.
 
+The queue is bounded by time: a request that would wait past its deadline is refused when it comes, and one whose
+deadline has passed is not predicted. The waiting time is the sum of the estimates for the requests in front, times the
+ratio of measured to estimated times of the latest batches.
+
 A batch of a few milliseconds is predicted on the event loop: handing it to a thread and back takes as long as a small
 network. A longer batch gets a thread, so that the server keeps accepting requests.
 """
@@ -11,9 +15,11 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -28,7 +34,17 @@ from hyperfront.errors import HyperfrontError
 Result = TypeVar("Result")
 ON_THE_SPOT = 0.02
 """Longest time in seconds for which a prediction may block the event loop."""
-Waiting = tuple[Query, "asyncio.Future[Outputs]"]
+WEIGHT = 0.2
+"""The weight of the latest batch in the ratio of measured to estimated times."""
+
+
+@dataclass(eq=False)
+class _Waiting:
+    """A piece of a query, its place for the answer, and its estimated seconds; 0 once it no longer waits."""
+
+    query: Query
+    future: asyncio.Future[Outputs]
+    seconds: float
 
 
 class Batcher:
@@ -47,7 +63,13 @@ class Batcher:
         observe: Callable[[int, int], None] = lambda queries, rows: None,
     ):
         self.predict, self.seconds, self.max_rows, self.observe = predict, seconds, max_rows, observe
-        self._waiting: deque[Waiting] = deque()
+        self._waiting: deque[_Waiting] = deque()
+        self._queued = 0.0
+        """Estimated seconds of the pieces that wait."""
+        self._ratio = 1.0
+        """Measured by estimated seconds."""
+        self._end = 0.0
+        """The time of the loop at which the batch at work is expected to end."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="predict")
         self._model = asyncio.Lock()  # the model answers one batch at a time
         self._task: asyncio.Task | None = None
@@ -59,11 +81,13 @@ class Batcher:
         if self.max_rows is not None and query.rows > self.max_rows:
             pieces = [_piece(query, start, self.max_rows) for start in range(0, query.rows, self.max_rows)]
         loop = asyncio.get_running_loop()
-        jobs = [(piece, loop.create_future()) for piece in pieces]
+        self._refuse_if_late(deadline, loop.time())
+        jobs = [_Waiting(piece, loop.create_future(), self.seconds([piece])) for piece in pieces]
         self._waiting += jobs
+        self._queued += sum([job.seconds for job in jobs])
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._work())
-        futures = [future for _, future in jobs]
+        futures = [job.future for job in jobs]
         timer = loop.call_at(deadline, _expire, futures) if deadline < math.inf else None
         try:
             if len(futures) == 1:
@@ -73,6 +97,23 @@ class Batcher:
         finally:
             if timer is not None:
                 timer.cancel()
+            for job in jobs:
+                self._leave(job)
+
+    def _refuse_if_late(self, deadline: float, now: float) -> None:
+        """Refuse a request that would wait past its deadline; one with nothing in front of it is always let in."""
+        wait = self._queued * self._ratio + max(0.0, self._end - now)
+        if now + wait > deadline:
+            raise Refusal(
+                "the queue is longer than the time left for this request",
+                got=f"about {wait:.3g} s",
+                expected=f"{max(0.0, deadline - now):.3g} s",
+                status=503,
+                retry_after=max(1, math.ceil(now + wait - deadline)),
+            )
+
+    def _leave(self, job: _Waiting) -> None:
+        self._queued, job.seconds = max(0.0, self._queued - job.seconds), 0.0
 
     async def run(self, function: Callable[[], Result]) -> Result:
         """Run a long function of the model in a thread. Cancelling this stops the waiting, not the function."""
@@ -92,31 +133,37 @@ class Batcher:
     async def _work(self) -> None:
         await asyncio.sleep(0)  # requests that arrived together form one batch
         while jobs := self._next():
-            queries = [query for query, _ in jobs]
-            if self.seconds(queries) > ON_THE_SPOT:
+            queries = [job.query for job in jobs]
+            estimate, start = self.seconds(queries), time.monotonic()
+            if estimate > ON_THE_SPOT:
+                self._end = asyncio.get_running_loop().time() + estimate * self._ratio
                 answers = await self.run(partial(self._answers, queries))
+                self._end = 0.0
             else:
                 async with self._model:
                     answers = self._answers(queries)
-            for (_, future), answer in zip(jobs, answers):
-                if future.done():
+            if estimate > 0:
+                self._ratio += WEIGHT * ((time.monotonic() - start) / estimate - self._ratio)
+            for job, answer in zip(jobs, answers):
+                if job.future.done():
                     continue
                 if isinstance(answer, Exception):
-                    future.set_exception(answer)
+                    job.future.set_exception(answer)
                 else:
-                    future.set_result(answer)
+                    job.future.set_result(answer)
             for _ in range(2):  # one turn of the loop reads requests from sockets, one more submits them
                 await asyncio.sleep(0)
 
-    def _next(self) -> list[Waiting]:
+    def _next(self) -> list[_Waiting]:
         """Take the oldest waiting pieces, as many as fit into a batch, and at least one."""
-        jobs: list[Waiting] = []
+        jobs: list[_Waiting] = []
         rows, most = 0, self.max_rows or 0
-        while self._waiting and (not jobs or rows + self._waiting[0][0].rows <= most):
+        while self._waiting and (not jobs or rows + self._waiting[0].query.rows <= most):
             job = self._waiting.popleft()
-            if not job[1].done():  # its client is still connected
+            self._leave(job)
+            if not job.future.done():  # its client is still connected, and its deadline has not passed
                 jobs.append(job)
-                rows += job[0].rows
+                rows += job.query.rows
         return jobs
 
     def _answers(self, queries: list[Query]) -> list[Outputs | Exception]:

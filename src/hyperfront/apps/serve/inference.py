@@ -17,6 +17,7 @@ from hyperfront.apps.serve.models import Served
 from hyperfront.apps.serve.predictor import Outputs, Query
 from hyperfront.apps.serve.service import Service
 from hyperfront.apps.serve.state import ServerState
+from hyperfront.apps.shared.refusal import Refusal
 
 COPIES = 2
 """How often the numbers of a response are in memory: as outputs of the model, and as bytes to send."""
@@ -36,6 +37,7 @@ class Response(NamedTuple):
 async def infer(server: ServerState, served: Served, scope: Scope, receive: Receive) -> Response:
     """Read, predict, answer."""
     service, limits, deadline = served.service, server.limits, server.deadline()
+    start = deadline - limits.seconds
     headers = dict(scope["headers"])
     with server.bodies.reader() as reader:
         length = headers[HEADER_LENGTH].decode("latin-1") if HEADER_LENGTH in headers else None
@@ -46,7 +48,7 @@ async def infer(server: ServerState, served: Served, scope: Scope, receive: Rece
             asked = await server.within(deadline, server.large.run(decode))
         else:
             asked = requests.decode(service, limits, body, length)
-        query = asked.query
+        query, deadline = asked.query, min(deadline, start + asked.seconds)
         scope["notes"] = {"rows": query.rows, "rays": len(query.rays)}
         expected = query.rows * service.row_bytes
         reader.hold(COPIES * expected)
@@ -69,7 +71,7 @@ async def predict(server: ServerState, served: Served, query: Query, deadline: f
     try:
         return await served.batcher.submit(query, deadline)
     except TimeoutError:
-        raise server.too_late() from None
+        raise Refusal("no answer before the deadline of the request", status=503) from None
 
 
 def _respond(service: Service, asked: requests.Asked, outputs: Outputs, accepted: str, most: int) -> Response:

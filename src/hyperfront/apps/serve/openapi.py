@@ -111,11 +111,15 @@ def _infer_bodies(services: Sequence[Service]) -> dict[str, Any]:
         {"name": {"type": "string", "enum": sorted({*outputs})}},
         {"parameters": _object({}, {"binary_data": {"type": "boolean"}})},
     )
+    parameters = {"ray": ray, "binary_data_output": {"type": "boolean"}, "timeout": {"type": "integer", "minimum": 0}}
     request = _object(
         {},
         {
             "id": NAME,
-            "parameters": _object({}, {"ray": ray, "binary_data_output": {"type": "boolean"}}),
+            "parameters": _object(
+                {},
+                parameters,
+            ),
             "inputs": {"type": "array", "items": tensor},
             "outputs": {"type": "array", "items": output},
         },

@@ -40,6 +40,8 @@ class Asked:
     """The outputs to send, each with a flag for binary data."""
     id: str
     """The id of the request, which the response repeats."""
+    seconds: float = math.inf
+    """The time for the answer that the client asks for."""
 
 
 def decode(service: Service, limits: Limits, body: bytes | bytearray, header_length: str | None) -> Asked:
@@ -71,7 +73,15 @@ def decode(service: Service, limits: Limits, body: bytes | bytearray, header_len
     name = document.get("id", "")
     if not isinstance(name, str):
         raise Refusal("the id of a request is a text", got=type(name).__name__)
-    return Asked(query, outputs, name)
+    return Asked(query, outputs, name, _seconds(parameters))
+
+
+def _seconds(parameters: Mapping[str, Any]) -> float:
+    """The time for the answer: the parameter ``timeout`` in microseconds, as Triton has it; 0 means no limit."""
+    found = parameters.get("timeout", 0)
+    if type(found) is not int or found < 0:
+        raise Refusal("the timeout of a request is wrong", got=repr(found)[:40], expected="microseconds, at least 0")
+    return found / 1e6 or math.inf
 
 
 def check_index(body: bytes | bytearray, limits: Limits) -> None:

@@ -35,10 +35,7 @@ class ServerState:
             async with asyncio.timeout_at(deadline):
                 return await work
         except TimeoutError:
-            raise self.too_late() from None
-
-    def too_late(self) -> Refusal:
-        return Refusal(f"no answer within {self.limits.seconds:g} s", status=503)
+            raise Refusal("no answer before the deadline of the request", status=503) from None
 
     def close(self) -> None:
         """End the threads."""
