@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from hyperfront.front.intervals import intervals
     from hyperfront.model.ensemble import ensemble
     from hyperfront.solvers import EPO, LS
-    from hyperfront.training import Step, backward, check, fit
+    from hyperfront.training import Step, backward, check, distill, fit
     from hyperfront.training.runs import Run, load
 
 __version__ = "0.1.0"
@@ -68,6 +68,7 @@ __all__ = [
     "analytic",
     "backward",
     "check",
+    "distill",
     "ensemble",
     "evaluate",
     "explore",
@@ -87,6 +88,7 @@ _LATER = {  # where a name lives whose module is imported when the name is first
     "Step": "training",
     "backward": "training",
     "check": "training",
+    "distill": "training",
     "ensemble": "model.ensemble",
     "explore": "apps.explorer",
     "fit": "training",

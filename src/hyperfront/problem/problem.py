@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +20,9 @@ from hyperfront.problem.presentation import Presentation
 from hyperfront.problem.sources import Source
 from hyperfront.problem.units import Units
 from hyperfront.storage.batches import Batch, arguments, split
+
+if TYPE_CHECKING:
+    from hyperfront.problem.lesson import Lesson
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,8 @@ class Problem:
     """Options of :meth:`model` that suit the problem; the caller's options override them."""
     training: Callable[[], Mapping[str, Any]] | None = None
     """Returns arguments of :func:`hyperfront.fit` that suit the problem; the caller's arguments override them."""
+    lesson: Lesson | None = None
+    """How a teacher labels the training batches (:func:`hyperfront.distill`)."""
     caveat: str | None = None
     """Why the calibration rows are no random sample of the population that limits are about, if they are none."""
 

@@ -1,8 +1,10 @@
 """Training: the step (Algorithm 1), the loop, callbacks, exact resume."""
 
+from hyperfront.problem.mixup import Mixup
 from hyperfront.training.backward import backward
 from hyperfront.training.callbacks import Callback, JsonLines
 from hyperfront.training.check import Checked, check
+from hyperfront.training.distill import distill
 from hyperfront.training.fitting import fit
 from hyperfront.training.progress import Progress
 from hyperfront.training.step import Step, StepResult
@@ -13,6 +15,7 @@ __all__ = [
     "Checked",
     "JsonLines",
     "MLflow",
+    "Mixup",
     "Progress",
     "Step",
     "StepResult",
@@ -20,5 +23,6 @@ __all__ = [
     "WandB",
     "backward",
     "check",
+    "distill",
     "fit",
 ]

@@ -30,7 +30,7 @@ class Epochs:
 
     def __init__(self, state: TrainingState, problem: Problem, preferences: Preferences, settings: Settings):
         self.state, self.problem, self.preferences, self.settings = state, problem, preferences, settings
-        self.model, self.source = state.model, problem.train.source
+        self.model, self.source = state.model, state.step.problem.train.source
         self.length = self.source.steps(settings.batch_size)
         """The number of steps in an epoch."""
 
@@ -45,7 +45,10 @@ class Epochs:
         """Yield the rays and batch of every step of ``epoch``, without the first ``skip``."""
         rays, generator = self.rays(epoch)
         rays = rays.to(next(self.model.hypernet.parameters()))
-        yield from zip(rays[skip:], self.source.epoch(self.settings.batch_size, generator, self.model.device, skip))
+        batches = self.source.epoch(self.settings.batch_size, generator, self.model.device, skip)
+        lesson, shared = self.problem.lesson, self.settings.share_batch
+        for own, batch in zip(rays[skip:], batches):
+            yield own, batch if lesson is None else lesson(self.problem, own, batch, shared=shared)
 
     def try_out(self) -> None:
         """Check the objectives and scores on the first step, without changing random numbers or buffers."""

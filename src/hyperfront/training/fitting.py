@@ -245,7 +245,11 @@ def _prepare(job: Job, engine: str, resume: bool) -> _Prepared:
     model, problem, settings, folder = job.model, job.problem, job.settings, job.folder
     optimizer = settings.make_optimizer(model.parameters())
     steps = settings.epochs * problem.train.source.steps(settings.batch_size)
-    step = Step(model, problem, job.solver, share_batch=settings.share_batch)
+    lesson = problem.lesson
+    if lesson is not None:
+        lesson.teacher.ready(model, job.solver.convention)
+    practice = problem if lesson is None else lesson.practice(problem)
+    step = Step(model, practice, job.solver, share_batch=settings.share_batch and lesson is None)
     if settings.precision == "bf16":
         step.dtype = torch.bfloat16
     state = TrainingState(model, step, optimizer, settings.make_schedule(optimizer, steps))

@@ -97,6 +97,7 @@ class Job:
             **({"batch_size": source.batch_size} if isinstance(source, LoaderSource) else {}),
             "validation_rays": describe(self.rays),
             **({} if self.criterion is None else {"criterion": describe(self.criterion)}),
+            **({} if self.problem.lesson is None else {"lesson": self.problem.lesson.describe()}),
         }
 
     def identity(self) -> str:

@@ -46,7 +46,9 @@ def make_engine(name: str, epochs: Epochs) -> Engine:
         step = epochs.state.step
         losses = partial(step.model.target.map, step.problem.each_loss)
         step.compiled = torch.compile(losses, dynamic=False)
-    if name == "graph" or (name == "auto" and epochs.model.device.type == "cuda"):
+    if name == "graph" and epochs.problem.lesson is not None:
+        raise NotCapturable("a step with a teacher is not captured as a CUDA graph", fix='engine="auto"')
+    if name == "graph" or (name == "auto" and epochs.model.device.type == "cuda" and epochs.problem.lesson is None):
         try:
             return CudaGraphs(epochs)
         except NotCapturable as error:
