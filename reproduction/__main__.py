@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import torch
 import tyro
-from tyro.extras import SubcommandApp
+from tyro.extras import subcommand_cli_from_dict
 
 from hyperfront.apps.cli import guarded
 from hyperfront.apps.cli.arguments import DataFolder, Device, Tf32, choose_device, set_tf32
@@ -59,8 +60,7 @@ def make(
         files.refuse_unwritable(folder / preset / "data.json", again=True)
     set_tf32(tf32)
     torch.set_num_threads(1)
-    notify = lambda part: console.print(f"  {part}", style="dim")  # noqa: E731
-    store = Store(out, preset, device=device, data_dir=data_dir, runs=runs, notify=notify)
+    store = Store(out, preset, device=device, data_dir=data_dir, runs=runs, notify=partial(console.print, style="dim"))
     if failed := [name for name in names if not _made(name, store)]:
         raise HyperfrontError("some items failed", got=", ".join(failed), fix="see above, then use the same command")
 
@@ -108,12 +108,11 @@ def report(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command of ``python -m reproduction``."""
-    app = SubcommandApp()
-    for name, function in {"make": make, "list": list_items, "report": report}.items():
-        app.command(name=name, help=(function.__doc__ or "").partition("\n")[0])(function)
-    given = sys.argv[1:] if arguments is None else arguments
+    commands = {"make": make, "list": list_items, "report": report}
+    given = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
     with guarded():
-        app.cli(prog="python -m reproduction", args=given or ["--help"], config=(tyro.conf.FlagCreatePairsOff,))
+        config = (tyro.conf.FlagCreatePairsOff,)
+        subcommand_cli_from_dict(commands, prog="python -m reproduction", args=given, config=config)
 
 
 if __name__ == "__main__":

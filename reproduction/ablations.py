@@ -14,9 +14,6 @@ from reproduction.item_result import ItemResult, Row, Table, fronts_of, quality
 from reproduction.measurements import kept_points, population, same_rays
 from reproduction.store import Store
 
-TITLE = "What deviations do to the numbers (of PHN-EPO, or of the method named)"
-COLUMNS = ("deviation", "problem", "choice", "rays", "seeds", "HV", "uniformity")
-
 
 def ablations(store: Store, measured: Sequence[Mapping[str, Any]], images: str, few: str) -> ItemResult:
     """Methods with the paper's choice and with ours, everything else the same (but for the presets of SARCOS).
@@ -27,7 +24,8 @@ def ablations(store: Store, measured: Sequence[Mapping[str, Any]], images: str, 
     rows = [row for each in measured for row in _rows(store, **each)]
     results = store.results(images, ["phn-epo"])
     rows += [*_bases(results), *_few_rays(store, images, results, store.study(few).rays)]
-    return ItemResult([Table(TITLE, COLUMNS, rows)])
+    columns = ("deviation", "problem", "choice", "rays", "seeds", "HV", "uniformity")
+    return ItemResult([Table("What deviations do to the numbers (of PHN-EPO, or of the method named)", columns, rows)])
 
 
 def _rows(

@@ -53,10 +53,10 @@ def integrated_gradients(
 def attribution(store: Store, study: str) -> ItemResult:
     """Draw the attributions of one image, and compute over many images on which side a class has its pixels."""
     found = store.measure(study, store.results(study, ["phn-epo"])[0], "attribution", _measure)
-    rows = []
-    for ray, mass, shares, accuracies in zip(RAYS, found["mass"], found["shares"], found["accuracies"]):
-        cells = [value for pair in zip(mass, shares) for value in pair] + accuracies
-        rows.append((f"({ray[0]:g}, {ray[1]:g})", *(f"{value:.2f}" for value in cells)))
+    rows = [
+        (f"({ray[0]:g}, {ray[1]:g})", *(f"{value:.2f}" for value in (m1, s1, m2, s2, *accuracies)))
+        for ray, (m1, m2), (s1, s2), accuracies in zip(RAYS, found["mass"], found["shares"], found["accuracies"])
+    ]
     title = f"Attribution to the true classes of {found['images']} test images; its share in the top left half"
     numbers = {key: found[key] for key in ("shares", "accuracies", "mass", "labels")}
     return ItemResult([Table(title, COLUMNS, rows)], _figure(found), numbers=numbers)
@@ -71,28 +71,23 @@ def _measure(model: ParetoModel, problem: Problem, run: RunFolder) -> dict[str, 
     side = images.shape[-1]
     place = torch.arange(side)[:, None] + torch.arange(side) - (side - 1)
     above = (1 - place.sign()) / 2  # pixels on the diagonal count half
-    pictures, shares, mass, accuracies = [], [], [], []
+    measured: dict[str, list[Any]] = {"attributions": [], "shares": [], "mass": [], "accuracies": []}
     some, both = images[:IMAGES], torch.stack([left, right], dim=1)[:IMAGES]
     for ray in map(torch.tensor, RAYS):
         network = model.at(ray)
         (picture,) = integrated_gradients(network, images[[example]], ray, torch.arange(10)[None])
-        pictures.append([_rounded(each) for each in picture])
+        measured["attributions"].append([_rounded(each) for each in picture])
         found = integrated_gradients(network, some, ray, both)
         positive = found.clamp_min(0)
-        shares.append(((positive * above).sum((2, 3)) / positive.sum((2, 3)).clamp_min(1e-12)).mean(0).tolist())
-        mass.append(found.sum((2, 3)).mean(0).tolist())
+        share = ((positive * above).sum((2, 3)) / positive.sum((2, 3)).clamp_min(1e-12)).mean(0)
+        measured["shares"].append(share.tolist())
+        measured["mass"].append(found.sum((2, 3)).mean(0).tolist())
         with torch.no_grad():
             guesses = [logits.argmax(-1) for logits in network(images)]
-        accuracies.append([(guess == label).double().mean().item() for guess, label in zip(guesses, (left, right))])
-    return {
-        "image": _rounded(images[example, 0]),
-        "labels": [int(left[example]), int(right[example])],
-        "attributions": pictures,
-        "shares": shares,
-        "mass": mass,
-        "accuracies": accuracies,
-        "images": len(some),
-    }
+        right_ones = [(guess == label).double().mean().item() for guess, label in zip(guesses, (left, right))]
+        measured["accuracies"].append(right_ones)
+    labels = [int(left[example]), int(right[example])]
+    return {"image": _rounded(images[example, 0]), "labels": labels, **measured, "images": len(some)}
 
 
 def _rounded(picture: Tensor) -> list[list[float]]:
@@ -104,18 +99,15 @@ def _figure(found: dict[str, Any]) -> Any:
     with panels(len(RAYS), 11, width=0.9, height=0.95) as (figure, axes):
         for place, ray, row in zip(axes, RAYS, pictures):
             most = np.abs(row).max() or 1.0
-            for column, each in enumerate(place):
+            place[0].set_ylabel(f"({ray[0]:g}, {ray[1]:g})", fontsize=7)
+            for each, picture in zip(place, [None, *row]):
                 each.grid(False)
                 each.set(xticks=[], yticks=[])
-                if column == 0:
-                    each.imshow(image, cmap="gray_r")
-                    each.set_ylabel(f"({ray[0]:g}, {ray[1]:g})", fontsize=7)
-                else:
-                    each.imshow(image, cmap="gray_r", alpha=0.15)
-                    each.imshow(row[column - 1], cmap="bwr", vmin=-most, vmax=most, alpha=0.85)
-        for column, each in enumerate(axes[0]):
-            each.set_title("image" if column == 0 else str(column - 1), fontsize=8)
+                each.imshow(image, cmap="gray_r", alpha=1 if picture is None else 0.15)
+                if picture is not None:
+                    each.imshow(picture, cmap="bwr", vmin=-most, vmax=most, alpha=0.85)
+        for each, title in zip(axes[0], ["image", *map(str, range(10))]):
+            each.set_title(title, fontsize=8)
         left, right = found["labels"]
-        title = f"Labels {left} (top left) and {right} (bottom right); red speaks for a class"
-        figure.suptitle(title, fontsize=9)
+        figure.suptitle(f"Labels {left} (top left) and {right} (bottom right); red speaks for a class", fontsize=9)
     return figure

@@ -58,6 +58,11 @@ def shown(value: float | None, digits: int = 3) -> str:
     return "-" if value is None else f"{value:,.{digits}f}"
 
 
+def volume(result: Result) -> float:
+    """The hypervolume of the test front."""
+    return result.fronts["test"]["hypervolume"]
+
+
 def first_seed(results: Sequence[Result]) -> list[Result]:
     """The results of the first seed."""
     return [result for result in results if result.seed == 0]
@@ -77,9 +82,3 @@ def quality(fronts: Sequence[Mapping[str, Any]], digits: int = 3) -> tuple[str, 
     """Hypervolume and uniformity with their spread over seeds."""
     volumes, uniform = ([front[key] for front in fronts] for key in ("hypervolume", "uniformity"))
     return spread(volumes, digits), spread(uniform, digits)
-
-
-def by_method(results: Sequence[Result]) -> dict[str, list[Result]]:
-    """The results of each method, in the order of the methods."""
-    names = dict.fromkeys(result.method for result in results)
-    return {name: [result for result in results if result.method == name] for name in names}

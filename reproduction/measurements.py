@@ -11,7 +11,7 @@ from torch import Tensor
 
 from hyperfront import indicators, preferences
 from hyperfront.comparison.baselines import evolve, separate_models
-from hyperfront.comparison.result import Result, rounded
+from hyperfront.comparison.result import Result, rounded, summary_of
 from hyperfront.front import Front, evaluate
 from hyperfront.model import ParetoModel
 from hyperfront.problem import Problem
@@ -83,10 +83,5 @@ def kept_points(reference: Sequence[float], losses: Mapping[str, Any]) -> tuple[
 
 
 def front_document(front: Front) -> dict[str, Any]:
-    """Hypervolume, uniformity, rays and losses of a front."""
-    return {
-        "hypervolume": indicators.hypervolume(front.losses, front.reference) if front.reference else None,
-        "uniformity": front.uniformity(),
-        "rays": [rounded(row) for row in front.rays.tolist()],
-        "losses": [rounded(row) for row in front.losses.tolist()],
-    }
+    """Rays, losses and scores of a front, its hypervolume and its uniformity."""
+    return {"rays": [rounded(row) for row in front.rays.tolist()], **summary_of(front)}

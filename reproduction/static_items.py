@@ -68,17 +68,16 @@ def _diagram(model: ParetoModel) -> Any:
     return figure
 
 
-POINTS, REFERENCE = np.array([[0.15, 0.75], [0.4, 0.4], [0.8, 0.2]]), (1.0, 1.0)
+POINTS, REFERENCE = np.array([[0.15, 0.75], [0.4, 0.4], [0.8, 0.2]]), np.array([1.0, 1.0])
 
 
 def illustration(store: Store) -> ItemResult:
     """The region that three points dominate up to the reference point, and its area."""
-    volume = indicators.hypervolume(torch.from_numpy(POINTS), REFERENCE)
+    volume = indicators.hypervolume(torch.from_numpy(POINTS), tuple(REFERENCE))
     with panels(1, 1, width=4.2, height=3.4) as (figure, axes):
         (each,) = axes.flat
-        for x, y in POINTS:
-            each.add_patch(Rectangle((x, y), REFERENCE[0] - x, REFERENCE[1] - y, color=BLUE, alpha=0.22, linewidth=0))
         for number, point in enumerate(POINTS, start=1):
+            each.add_patch(Rectangle(point, *(REFERENCE - point), color=BLUE, alpha=0.22, linewidth=0))
             each.plot(*point, "o", color=INK)
             each.annotate(f"$P_{number}$", point, (-6, -12), textcoords="offset points", ha="right")
         each.plot(*REFERENCE, "X", color=VERMILION, markersize=9)

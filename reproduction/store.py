@@ -122,11 +122,8 @@ class Store:
             if made_with is None or filled(known.get("made_with", {})) == filled(made_with):
                 return known
         self._begin(name)
-
-        def make_it(file: Path) -> None:
-            files.write_json(file, make() if made_with is None else {**make(), "made_with": made_with})
-
-        locks.share_out([file], make_it)
+        note = {} if made_with is None else {"made_with": made_with}
+        locks.share_out([file], lambda file: files.write_json(file, {**make(), **note} if note else make()))
         return files.read_json(file)
 
     def _begin(self, part: str) -> None:

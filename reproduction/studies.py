@@ -5,7 +5,7 @@ Items (:mod:`reproduction.items`) share studies, so that nothing is trained twic
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ class Study:
     """Methods on one problem: the same rays, seeds and settings."""
 
     problem: str
-    methods: tuple[str, ...]
+    methods: Sequence[str]
     rays: int
     seeds: int = 3
     preset: str = "paper"
@@ -57,8 +57,7 @@ def _studies() -> Iterator[tuple[str, Study]]:
         problems, common = group.pop("problems"), group.pop("common", {})
         for name, fields in group.items():
             for problem in problems:
-                known = {**common, **fields}
-                yield name.replace("*", problem), Study(problem, tuple(known.pop("methods")), **known)
+                yield name.replace("*", problem), Study(problem, **{**common, **fields})
 
 
 STUDIES = dict(_studies())

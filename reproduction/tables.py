@@ -8,9 +8,9 @@ from statistics import fmean
 from typing import Any
 
 from hyperfront.comparison.method import Method
-from hyperfront.comparison.result import Result, different
+from hyperfront.comparison.result import Result, by_method, different
 from hyperfront.comparison.table import spread
-from reproduction.item_result import ItemResult, Row, Table, above, by_method, fronts_of, quality, shown
+from reproduction.item_result import ItemResult, Row, Table, above, fronts_of, quality, shown
 from reproduction.measurements import kept_points, population, same_rays
 from reproduction.paper import NUMBERS, declared, said
 from reproduction.store import Store
@@ -91,13 +91,12 @@ class Measured:
 
     def document(self) -> dict[str, Any]:
         """Its numbers, for ``data.json``."""
-        fronts = fronts_of(self.results)
+        keys, fronts = ("hypervolume", "uniformity"), fronts_of(self.results)
         return {
             "seeds": [result.seed for result in self.results],
-            "hypervolume": [front["hypervolume"] for front in fronts],
-            "uniformity": [front["uniformity"] for front in fronts],
+            **{key: [front[key] for front in fronts] for key in keys},
             "seconds": dict(self.times),
-            "same_rays": [{key: front[key] for key in ("hypervolume", "uniformity")} for front in self.same],
+            "same_rays": [{key: front[key] for key in keys} for front in self.same],
         }
 
 

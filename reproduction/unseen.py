@@ -7,7 +7,7 @@ grid and at rays of the shifted grid, which are as far from the grid as possible
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
@@ -47,7 +47,10 @@ def unseen_rays(store: Store, studies: Mapping[str, str]) -> ItemResult:
             )
             for seed in range(store.study(study).seeds)
         ]
-        rows += [_row(title, kind, [part[kind] for part in parts], said.get(kind, ("-", "-"))) for kind in KINDS]
+        for kind in KINDS:
+            fronts, paper = [part[kind] for part in parts], said.get(kind, ("-", "-"))
+            counts = str(len(fronts[0]["rays"])), str(len(fronts))
+            rows.append((title, kind, *counts, quality(fronts, 4)[0], paper[0], quality(fronts)[1], paper[1]))
         measures = ("hypervolume", "uniformity")
         item.numbers[title] = [{k: {m: part[k][m] for m in measures} for k in KINDS} for part in parts]
         store.environments.extend(part["environment"] for part in parts)
@@ -57,17 +60,10 @@ def unseen_rays(store: Store, studies: Mapping[str, str]) -> ItemResult:
     return item
 
 
-def _row(title: str, kind: str, fronts: Sequence[Mapping[str, Any]], said: Sequence[str]) -> tuple[str, ...]:
-    counts = str(len(fronts[0]["rays"])), str(len(fronts))
-    return title, kind, *counts, quality(fronts, 4)[0], said[0], quality(fronts)[1], said[1]
-
-
 def _run(store: Store, name: str, recipe: Recipe, seed: int) -> dict[str, Any]:
-    study = store.study(name)
+    study, generator = store.study(name), torch.Generator().manual_seed(seed)
     problem = store.problem(study)
-    grid = das_dennis(problem.m, PARTITIONS)
-    generator = torch.Generator().manual_seed(seed)
-    unseen = shifted_grid(problem.m, PARTITIONS)
+    grid, unseen = (make(problem.m, PARTITIONS) for make in (das_dennis, shifted_grid))
     seen = grid[torch.randperm(len(grid), generator=generator)[: len(unseen)]]  # as many of the grid
     run = fit_hypernetwork(
         problem,

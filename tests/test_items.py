@@ -12,7 +12,7 @@ import torch
 import hyperfront as hf
 from hyperfront.comparison import Result
 from hyperfront.zoo.toys import fonseca
-from reproduction import measurements, runtime, tables, toys
+from reproduction import costs, fronts, measurements, tables
 from reproduction.item_result import above
 from reproduction.paper import NUMBERS
 from reproduction.tables import COMPARISONS, Comparison, Measured, against_best, best_rate, measured
@@ -187,7 +187,7 @@ def pool(*volumes: float) -> list[dict[str, float]]:
 )
 def test_models_are_counted_until_they_have_the_hypervolume_of_a_hypernetwork(volume, models, seconds, times):
     phn, curves = {"phn-ls": {"seconds": 0.8, "hypervolume": volume}}, {"ls": {"0.1": pool(0.1, 0.2, 0.3)}}
-    (row,) = runtime.models_needed("Toy", phn, curves)
+    (row,) = costs.models_needed("Toy", phn, curves)
     assert row[:2] == ("Toy", "PHN-LS") and row[4] == "LS, 0.1"
     assert (row[5], *row[7:]) == (models, seconds, times)
 
@@ -196,7 +196,7 @@ def test_a_race_is_run_by_the_first_seed():
     models = [result("epo"), result("epo", seed=1, losses=[[9.0, 9.0]] * 5)]
     known = {"adult-10": models, "adult-phn": [result("phn-epo", 0.01)]}
     races = {"Toy": {"phn": "adult-phn", "pool": "adult-10", "methods": ["epo"]}}
-    found = runtime.races(store_of(known), races)
+    found = costs.races(store_of(known), races)
     (curve,) = found.numbers["Toy"]["pool"]["EPO"].values()
     assert [point["seconds"] for point in curve] == pytest.approx([0.4, 0.8, 1.2, 1.6, 2.0])
     assert curve[-1]["mean"] == pytest.approx(hf.indicators.hypervolume(models[0].losses(), models[0].reference))
@@ -210,7 +210,7 @@ def test_another_learning_rate_is_raced_beside_the_first_one_of_its_method():
     races = {"Toy": {"phn": "adult-phn", "pool": "adult-10", "rates": ["rate"]}}  # no PMTL
 
     def raced() -> dict[str, list[str]]:
-        pools = runtime.races(store_of(known), races).numbers["Toy"]["pool"]
+        pools = costs.races(store_of(known), races).numbers["Toy"]["pool"]
         return {name: [*of_rates] for name, of_rates in pools.items()}
 
     usual = f"{first.settings['lr']:g}"
@@ -227,6 +227,6 @@ def test_rows_of_toys_have_the_worst_point_of_all_seeds():
     exact = dense[(products[..., 0] - products[..., 1]).abs().argmin(1)]
     further = torch.cat([exact[:-1], exact[-1:] + 0.1])
     known = [result("epo", seed=k, rays=rays.tolist(), losses=each.tolist()) for k, each in enumerate((exact, further))]
-    (*_, least, distance, _), (*_, worse, far, _) = (toys.row(problem, known[:count]) for count in (1, 2))
+    (*_, least, distance, _), (*_, worse, far, _) = (fronts.known_row(problem, known[:count]) for count in (1, 2))
     assert float(least) > 0.999 and float(distance) < 1e-3
     assert float(worse) < float(least) and float(far) > 0.05

@@ -27,11 +27,11 @@ from hyperfront.errors import CheckpointError
 from hyperfront.storage import files
 from reproduction import ITEMS, Store, reproduce
 from reproduction.attribution import integrated_gradients
+from reproduction.costs import subset_volumes
 from reproduction.item_result import ItemResult
 from reproduction.items import document_of, markdown
 from reproduction.paper import DEVIATIONS, NUMBERS, deviations_of
 from reproduction.report import report
-from reproduction.runtime import subset_volumes
 from reproduction.studies import STUDIES, Study
 from tests.helpers.chromium import chromium  # noqa: F401 (a fixture)
 from tests.helpers.command import reproduction

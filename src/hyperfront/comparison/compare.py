@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from hyperfront.comparison.formats import filled
 from hyperfront.comparison.method import ComparisonJob
 from hyperfront.comparison.methods import find_method
 from hyperfront.comparison.protocol import Protocol
-from hyperfront.comparison.result import Result, loaded, measure
+from hyperfront.comparison.result import Result, by_method, loaded, measure
 from hyperfront.comparison.table import shown_name, spread
 from hyperfront.comparison.timing import seconds_apart
 from hyperfront.errors import CheckpointError, HyperfrontError
@@ -189,12 +189,7 @@ def table(
     of the same models trained one after the other, given as ``apart``.
     """
     shown = [name for name in COLUMNS if truth is not None or name != "distance"]
-    return tuple(shown), [_row(group, apart.get(method), truth) for method, group in _by_method(results)]
-
-
-def _by_method(results: Sequence[Result]) -> Iterator[tuple[str, list[Result]]]:
-    for method in dict.fromkeys(result.method for result in results):
-        yield method, [result for result in results if result.method == method]
+    return tuple(shown), [_row(group, apart.get(method), truth) for method, group in by_method(results).items()]
 
 
 def _row(group: Sequence[Result], apart: float | None, truth: Truth | None) -> tuple[str, ...]:

@@ -108,6 +108,14 @@ class Result:
             raise CheckpointError("the file holds no result of a run", got=f"{path}: {error!r}", fix=fix) from None
 
 
+def by_method(results: Iterable[Result]) -> dict[str, list[Result]]:
+    """The results of each method, in the order of the methods."""
+    groups: dict[str, list[Result]] = {}
+    for result in results:
+        groups.setdefault(result.method, []).append(result)
+    return groups
+
+
 def load_folder(folder: Path, *, without: str | None = None) -> list[Result]:
     """All results in a folder, at any depth but below folders called ``without``. Other JSON files are skipped, and
     damaged ones with a warning."""
@@ -147,7 +155,7 @@ def measure(
     }
     times = {"training": sum(record["seconds"] for record in run.history)}
     times |= seconds if isinstance(seconds, Mapping) else {"total": seconds}
-    summary = {"front": _summary, "points": _without_rays, "ideal": _ideal}[method.gives]
+    summary = {"front": summary_of, "points": _without_rays, "ideal": _ideal}[method.gives]
     return Result(
         problem=problem.name,
         preset=preset,
@@ -168,7 +176,8 @@ def measure(
     )
 
 
-def _summary(front: Front) -> dict[str, Any]:
+def summary_of(front: Front) -> dict[str, Any]:
+    """Losses and scores of a front, its hypervolume and its uniformity."""
     return {
         "hypervolume": indicators.hypervolume(front.losses, front.reference) if front.reference else None,
         "uniformity": None if math.isnan(uniformity := front.uniformity()) else uniformity,
@@ -179,7 +188,7 @@ def _summary(front: Front) -> dict[str, Any]:
 
 
 def _without_rays(front: Front) -> dict[str, Any]:
-    return _summary(front) | {"uniformity": None}
+    return summary_of(front) | {"uniformity": None}
 
 
 def _ideal(front: Front) -> dict[str, Any]:

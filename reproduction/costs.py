@@ -1,4 +1,4 @@
-"""Figures 5 and 11: hypervolume against run time, by random subsets of a pool of models.
+"""Figures 5, 6, 10 and 11: hypervolume against run time, the number of parameters, alpha and the hidden dimension.
 
 ``k`` of ``N`` models, trained one after the other, take ``k / N`` of the time of all. Their hypervolume depends on the
 choice: the curve is the mean over random subsets, the shade their deviation. A hypernetwork is one point. All times are
@@ -8,24 +8,26 @@ measured in the same way (:mod:`hyperfront.comparison.timing`); another learning
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean, stdev
 from typing import Any
 
 import numpy as np
 import torch
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from torch import Tensor
 
 from hyperfront import indicators
 from hyperfront.comparison.methods import METHODS
-from hyperfront.comparison.result import Result
+from hyperfront.comparison.result import Result, by_method
 from hyperfront.front.plots import INK
+from hyperfront.preferences import rays
 from reproduction.drawing import COLOR_OF, MARK_OF, logarithmic, methods_legend, panels
-from reproduction.item_result import ItemResult, Row, Table, first_seed, shown
+from reproduction.item_result import ItemResult, Row, Table, first_seed, fronts_of, quality, shown, volume
+from reproduction.measurements import at_rays
 from reproduction.store import Store
 
 SUBSETS = 50
-COLUMNS = ("problem", "method", "models", "HV", "deviation over subsets", "seconds")
-REACHED = ("problem", "hypernetwork", "HV", "seconds", "method", "models", "HV", "seconds", "times as long")
 Point = Mapping[str, float]
 """``seconds`` and ``hypervolume`` of a hypernetwork; ``models``, ``seconds``, ``mean`` and ``std`` of a subset."""
 Curves = Mapping[str, Mapping[str, Sequence[Point]]]
@@ -48,8 +50,10 @@ def races(store: Store, panels_of: Mapping[str, Mapping[str, Any]]) -> ItemResul
         lines = [Line2D([], [], color=INK, linestyle="--", label=f"learning rate {rate}") for rate in sorted(dashed)]
         shade = Patch(color=INK, alpha=0.2, linewidth=0, label="deviation over subsets")
         methods_legend(item.figure, methods, more=[*lines, shade])
-    item.tables.append(Table("Hypervolume against training time, first seed", COLUMNS, rows))
-    item.tables.append(Table("Models whose mean hypervolume is that of a hypernetwork, first seed", REACHED, reached))
+    columns = ("problem", "method", "models", "HV", "deviation over subsets", "seconds")
+    needed = ("problem", "hypernetwork", "HV", "seconds", "method", "models", "HV", "seconds", "times as long")
+    item.tables.append(Table("Hypervolume against training time, first seed", columns, rows))
+    item.tables.append(Table("Models whose mean hypervolume is that of a hypernetwork, first seed", needed, reached))
     return item
 
 
@@ -61,7 +65,7 @@ def _race(
     points: dict[str, Point] = {}
     for result in first_seed(store.results(phn)):
         seconds = store.seconds(phn, result.method)["training"]
-        points[result.method] = {"seconds": seconds, "hypervolume": result.fronts["test"]["hypervolume"]}
+        points[result.method] = {"seconds": seconds, "hypervolume": volume(result)}
     first, curves = first_seed(store.results(pool, methods)), {}
     rated = first_seed([result for study in rates for result in store.results(study)])
     for result in first:
@@ -76,9 +80,7 @@ def _curve(result: Result, seconds: float) -> list[Point]:
     return [{"models": k, "seconds": k * seconds, "mean": mean, "std": std} for k, (mean, std) in volumes.items()]
 
 
-def subset_volumes(
-    losses: torch.Tensor, reference: Sequence[float], *, seed: int = 0
-) -> dict[int, tuple[float, float]]:
+def subset_volumes(losses: Tensor, reference: Sequence[float], *, seed: int = 0) -> dict[int, tuple[float, float]]:
     """Mean and deviation of the hypervolume of random subsets of the points ``[N, m]``, by size."""
     generator, count = np.random.default_rng(seed), len(losses)
     found = {}
@@ -108,22 +110,71 @@ def _rows(title: str, phn: Mapping[str, Point], pool: Curves) -> Iterator[Row]:
     """The hypernetworks, and one model, half of the models and all models of each pool."""
     for method, point in phn.items():
         yield title, METHODS[method].label, "1", shown(point["hypervolume"]), "-", shown(point["seconds"], 1)
-    for method, curves in pool.items():
-        for rate, curve in curves.items():
-            for point in (curve[0], curve[len(curve) // 2], curve[-1]):
-                numbers = shown(point["mean"]), shown(point["std"]), shown(point["seconds"], 1)
-                yield title, f"{METHODS[method].label}, {rate}", f"{point['models']:.0f}", *numbers
+    for name, curve in _named(pool):
+        for point in (curve[0], curve[len(curve) // 2], curve[-1]):
+            numbers = shown(point["mean"]), shown(point["std"]), shown(point["seconds"], 1)
+            yield title, name, f"{point['models']:.0f}", *numbers
 
 
 def models_needed(title: str, phn: Mapping[str, Point], pool: Curves) -> Iterator[Row]:
     """The fewest models that reach the hypervolume of a hypernetwork, and how many times its time they take. Where all
     models of a pool stay below, it would take more of them than were trained."""
-    for name, ours in phn.items():
-        for method, curves in pool.items():
-            for rate, curve in curves.items():
-                enough = next((point for point in curve if point["mean"] >= ours["hypervolume"]), None)
-                theirs, more = enough or curve[-1], "" if enough else "> "
-                times = shown(theirs["seconds"], 1), shown(theirs["seconds"] / ours["seconds"], 1)
-                about = title, METHODS[name].label, shown(ours["hypervolume"]), shown(ours["seconds"], 1)
-                models = f"{METHODS[method].label}, {rate}", f"{more}{theirs['models']:.0f}", shown(theirs["mean"])
-                yield *about, *models, *(more + time for time in times)
+    for method, ours in phn.items():
+        about = title, METHODS[method].label, shown(ours["hypervolume"]), shown(ours["seconds"], 1)
+        for name, curve in _named(pool):
+            enough = next((point for point in curve if point["mean"] >= ours["hypervolume"]), None)
+            theirs, more = enough or curve[-1], "" if enough else "> "
+            times = shown(theirs["seconds"], 1), shown(theirs["seconds"] / ours["seconds"], 1)
+            yield *about, name, f"{more}{theirs['models']:.0f}", shown(theirs["mean"]), *(more + time for time in times)
+
+
+def _named(pool: Curves) -> list[tuple[str, Sequence[Point]]]:
+    return [(f"{METHODS[method].label}, {rate}", each) for method, of in pool.items() for rate, each in of.items()]
+
+
+def against_parameters(store: Store, panels_of: Mapping[str, Sequence[str]]) -> ItemResult:
+    """Hypernetworks of several sizes and separate models: the studies of each panel, that of the separate models
+    first."""
+    item, rows, methods = ItemResult(), [], []
+    with panels(1, len(panels_of), width=3.4) as (item.figure, axes):
+        for each, (title, studies) in zip(axes[0], panels_of.items()):
+            results = [result for study in studies for result in store.results(study)]
+            few = rays(store.study(studies[0]).rays, 2)
+            for method, group in by_method(results).items():
+                group.sort(key=lambda result: result.parameters)
+                sizes, volumes = [r.parameters / 1e6 for r in group], [*map(volume, group)]
+                each.plot(sizes, volumes, marker=MARK_OF[method], color=COLOR_OF[method], linewidth=1.2, markersize=6)
+                for r in group:
+                    (hv, uniform), same = quality(fronts_of([r])), at_rays(r, few) or {"hypervolume": None}
+                    counts = f"{r.parameters:,}", str(len(r.rays))
+                    rows.append((title, r.kind.label, *counts, hv, shown(same["hypervolume"]), uniform))
+                methods.append(method)
+            logarithmic(each)
+            each.set_title(title, fontsize=10)
+            each.set(xlabel="parameters to train, millions", ylabel="test hypervolume")
+            item.numbers[title] = [[r.method, r.parameters, volume(r)] for r in results]
+        methods_legend(item.figure, methods)
+    columns = ("problem", "method", "parameters", "rays", "HV", "HV, same rays", "uniformity")
+    item.tables.append(Table("Hypervolume by the number of parameters to train", columns, rows))
+    return item
+
+
+def against_settings(store: Store, panels_of: Mapping[str, Mapping[str, str]]) -> ItemResult:
+    """PHN-EPO by the value of a setting: for each name, the study of every value; all seeds, with their deviation."""
+    item, rows = ItemResult(), []
+    with panels(1, len(panels_of), width=3.6) as (item.figure, axes):
+        for each, (name, studies) in zip(axes[0], panels_of.items()):
+            known = {}
+            for value, study in studies.items():
+                results = store.results(study, ["phn-epo"])
+                known[value] = [*map(volume, results)]
+                rows.append((name, value, str(len(results)), *quality(fronts_of(results))))
+            means = [fmean(volumes) for volumes in known.values()]
+            deviations = [stdev(volumes) if len(volumes) > 1 else 0.0 for volumes in known.values()]
+            look = {"color": COLOR_OF["phn-epo"], "marker": "o", "linewidth": 1.4, "capsize": 3}
+            each.errorbar([*map(float, known)], means, yerr=deviations, **look)
+            each.set(xlabel=name, ylabel="test hypervolume")
+            item.numbers[name] = known
+    columns = ("setting", "value", "seeds", "HV", "uniformity")
+    item.tables.append(Table("PHN-EPO by its settings, Multi-(Fashion+MNIST)", columns, rows))
+    return item
