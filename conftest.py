@@ -12,7 +12,9 @@ import pytest
 import torch
 
 torch.set_num_threads(1)
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets jobs in the background ignore Ctrl-C
+# A shell lets jobs in the background ignore Ctrl-C, and nohup lets them ignore SIGHUP; the tests send both.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # so that the GPU's programs are tested too
 
