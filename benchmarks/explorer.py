@@ -80,7 +80,7 @@ def main() -> None:
     print(f"{'':<36}{'median':>10}{'slowest of 100':>16}")
     beside = page.url  # from here on the dense front is being measured
     busy = measure(beside, options.drags)
-    assert page.session.seconds > 0
+    assert len(page.session.front) > 2
     page.session.stop()
     with page.session._measuring:  # the ray at hand has been measured
         pass

@@ -181,9 +181,9 @@ def test_limits_are_kept_by_what_was_measured_and_the_best_is_best(own):
     session.refine()
     bound = float(session.front.losses[:, 1].median())
     found = session.select(Choice(minimize="left", subject_to={"right": ("<=", bound)}))
-    assert found.losses[0, 1] <= bound
+    assert found.values["right"] <= bound
     within = session.front.losses[session.front.losses[:, 1] <= bound]
-    assert found.losses[0, 0] <= within[:, 0].min() + 1e-6  # measured with other rays in one pass
+    assert found.values["left"] <= within[:, 0].min() + 1e-6  # measured with other rays in one pass
     with pytest.raises(hf.HyperfrontError, match="nearest point has right ="):
         session.select(Choice(minimize="left", subject_to={"right": ("<=", -1.0)}))
 

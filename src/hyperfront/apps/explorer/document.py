@@ -14,9 +14,12 @@ from hyperfront.apps.explorer.baselines import Baseline
 from hyperfront.apps.explorer.session import Session
 from hyperfront.front import Front, plots
 from hyperfront.problem.samples.inputs import rounded
+from hyperfront.storage import files
 
 MAILABLE, FEWEST = 3 * 2**20, 12
 """Largest size in bytes of the predictions in a static page, and the smallest number of rays with predictions."""
+SURE = 12
+"""Number of rays with intervals in a static page."""
 FRAMES = 60
 """Number of epochs in the evolution of the front."""
 
@@ -54,6 +57,8 @@ def document(
         "truth": _truth(front),
         "baselines": [{"name": baseline.name, **measured(baseline.front)} for baseline in baselines],
         "evolution": _evolution(session, m),
+        "calibration": session.calibration,
+        "chosen": _chosen(session),
         "samples": session.samples.document(),
         "python": python,
     }
@@ -65,7 +70,18 @@ def static(session: Session, **words: Any) -> dict[str, Any]:
     rays = torch.cat([corner, dense.coarse_to_fine(session.front.rays, corner)])
     most = max(FEWEST, MAILABLE // len(json.dumps(session.predict(corner))))
     sampled = [{"ray": _digits(ray), "predictions": session.predict(ray)} for ray in rays[:most]]
-    return {**document(session, **words), "live": False, "sampled": sampled}
+    chosen = _chosen(session)
+    known = rays[:SURE] if chosen is None else [*rays[: SURE - 1], torch.tensor(chosen["ray"], dtype=torch.float64)]
+    sure = [{"ray": _digits(ray), **session.uncertainty(ray, exact_gaps=False)} for ray in known]
+    return {**document(session, **words), "live": False, "sampled": sampled, "sure": sure}
+
+
+def _chosen(session: Session) -> dict[str, Any] | None:
+    """The trade-off that training chose, if it was asked to and has all measures of the front."""
+    file = session.folder.choice if session.folder else None
+    found = files.read_json(file) if file is not None and file.exists() else None
+    fits = isinstance(found, dict) and {*found.get("values", {})} == {*session.front.columns()}
+    return found if fits else None
 
 
 def measured(front: Front) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from hyperfront.apps.shared.pages import policy
 
 SCRIPTS = """
     words simplex surface search backend state drawing axes plane space ternary parallel scatter frontview handle
-    readout limits painting tables kinds samples pins evolution link app
+    readout sure certificate limits painting tables kinds samples pins evolution link app
 """.split()  # noqa: SIM905 (easier to read)
 """The scripts in order: each file uses names of earlier files."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import math
 import secrets
 import threading
 from collections.abc import Callable, Sequence
@@ -67,7 +68,11 @@ def application(
     async def select(request: Request) -> dict[str, Any]:
         with bodies.reader() as reader:
             asked = choice.parse(await reader.read(dict(request.scope["headers"]), request.receive, choice.BODY_BYTES))
-        return measured(await run_in_threadpool(session.select, asked))
+        return _finite((await run_in_threadpool(session.select, asked)).document())
+
+    @app.get("/api/intervals")
+    def intervals(ray: str) -> dict[str, Any]:
+        return _finite(session.uncertainty(parse(ray, session)))
 
     @app.get("/api/model")
     def model(ray: str) -> Response:
@@ -77,6 +82,15 @@ def application(
         return Response(session.plain(chosen), media_type="application/octet-stream", headers=headers)
 
     return app
+
+
+def _finite(found: Any) -> Any:
+    """Replace numbers that JSON cannot hold by null."""
+    if isinstance(found, dict):
+        return {key: _finite(value) for key, value in found.items()}
+    if isinstance(found, list):
+        return [_finite(value) for value in found]
+    return None if isinstance(found, float) and not math.isfinite(found) else found
 
 
 def parse(text: str, session: Session) -> Tensor:

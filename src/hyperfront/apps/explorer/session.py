@@ -1,8 +1,8 @@
 """A session: one model under exploration, which answers the requests of the page, independent of HTTP.
 
-Requests may come at the same time, and a module has one set of weights at a time. So there are two copies of the model,
-each with a lock: one predicts for a few inputs while the handle moves (milliseconds), the other measures losses on the
-whole split (up to seconds).
+Requests may come at the same time, and a module has one set of weights at a time. So there are copies of the model,
+each with a lock: one predicts for a few inputs while the handle moves (milliseconds), one measures losses on the whole
+split (up to seconds), and one, made when it is first needed, tests rows one by one for certificates and intervals.
 
 A thread that is inside PyTorch while the interpreter shuts down aborts the process: Python ends such a thread where it
 asks for the interpreter's lock, and C++ does not allow that there. So the measuring thread is stopped and joined before
@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -29,7 +30,10 @@ from hyperfront.apps.explorer.stopping import Stoppable, Stopped
 from hyperfront.apps.shared.cache import WeightCache
 from hyperfront.apps.shared.choice import Choice
 from hyperfront.errors import CheckpointError
-from hyperfront.front import Front, evaluate
+from hyperfront.front import Front, Selection, evaluate
+from hyperfront.front.intervals import interval_document
+from hyperfront.front.origin import Origin
+from hyperfront.front.rows import rows_of
 from hyperfront.model import ParetoModel
 from hyperfront.preferences import das_dennis
 from hyperfront.problem import Problem, Split
@@ -38,8 +42,8 @@ from hyperfront.storage.batches import Batch, to_device
 from hyperfront.storage.nests import map_tensors
 from hyperfront.training.runs import RunFolder
 
-PATIENCE = 4.0
-"""Approximate time in seconds for the search of an operating point; more rounds find it to more digits."""
+ROUNDS = 8
+"""Rounds of the search for an operating point; a fixed number, so that no answer depends on the load of the machine."""
 CACHE_BYTES = 64 * 2**20
 """Memory in bytes for the weights of recent rays."""
 
@@ -56,10 +60,9 @@ class Session:
         self.split = problem.split("val" if "val" in problem.sources else "train")
         self.samples = make_samples(problem, self.split)
         self._predicting, self._measuring, self._refining = threading.Lock(), threading.Lock(), threading.Lock()
+        self._certifying = threading.Lock()
         self._stopped = threading.Event()
         self._beside: threading.Thread | None = None
-        self.seconds = 0.0
-        """Seconds to measure one ray."""
         known = dense.stored(folder) if folder else None
         self.front = known or self.measure(das_dennis(model.m, 1))
 
@@ -88,18 +91,29 @@ class Session:
 
     def _measure(self, rays: Tensor | Sequence, split: Split) -> Front:
         with self._measuring:
-            start = time.perf_counter()
-            front = evaluate(self._judge, split, rays)
-            self.seconds = (time.perf_counter() - start) / len(front)
-            return front
+            return evaluate(self._judge, split, rays)
 
-    def select(self, choice: Choice) -> Front:
-        """Find and measure the operating point of a choice."""
-        front = replace(self.front, evaluator=self.measure)
-        if not self.seconds:  # the whole front was read from a file
-            self.measure(front.rays[:1])
-        rounds = max(1, min(8, int(PATIENCE / (21 * self.seconds + 1e-9))))  # three searches, seven rays in a round
-        return self.measure(choice.select(front, rounds=rounds).ray)
+    def select(self, choice: Choice) -> Selection:
+        """Find the operating point of a choice, with its certificate if the choice has a confidence."""
+        with self._certifying:
+            front = replace(self.front, evaluator=self.measure, origin=Origin(self._witness, self.split))
+            return choice.select(front, rounds=ROUNDS)
+
+    def uncertainty(self, ray: Tensor | Sequence, **options: Any) -> dict[str, Any]:
+        """The intervals of losses and scores at the ray, as JSON, from the rows that the page measures on."""
+        with self._certifying:
+            return interval_document(self._witness, self.split, ray, **options)
+
+    @property
+    def calibration(self) -> int | None:
+        """The number of rows that can certify limits, if there are any."""
+        known = "calibration" in self.problem.sources
+        return rows_of(self.problem.calibration) if known else None
+
+    @cached_property
+    def _witness(self) -> ParetoModel:
+        """A copy of the model for rows one by one."""
+        return copy.deepcopy(self._judge)
 
     # ---- the dense front -------------------------------------------------------------------------------------
 

@@ -10,9 +10,10 @@ function start() {
     .join(" · ");
   const opened = link.read();
   if (opened) state.ray = opened.ray;
+  else if (DATA.chosen) state.ray = DATA.chosen.ray;
   useFront(DATA.front);
   state.values = state.surface.at(state.ray);
-  for (const part of [frontView, handle, readout, limits, samples, pins, evolution, link]) part.start();
+  for (const part of [frontView, handle, readout, sure, limits, samples, pins, evolution, link]) part.start();
   if (opened && VIEWS[opened.view]) frontView.use(opened.view);
   for (const ray of opened?.pins ?? []) {
     const pin = { ray, values: state.surface.at(ray), certainty: "interpolated", predictions: null };
@@ -20,6 +21,7 @@ function start() {
     pins.complete(pin);
   }
   if (state.pins.length) changed("pins");
+  if (DATA.chosen && !opened) limits.restore(DATA.chosen);
   goTo(state.ray, { settled: true });
   if (DATA.live) keepUp();
 }

@@ -12,14 +12,19 @@ const point = (found) => ({
   values: [...found.losses[0], ...DATA.scores.map((name) => found.scores[name][0])],
 });
 
+/** A selection as the page knows it: {ray, values, spread, certificate}. */
+const selected = (found) => ({ ...found, values: COLUMNS.map((name) => found.values[name] ?? NaN) });
+
 const live = {
   exact: true,
   predict: (ray) => ask(`api/predict?ray=${ray.join(",")}`),
   measure: async (ray) => point(await ask(`api/measure?ray=${ray.join(",")}`)),
-  select: async (goal, limits) => {
+  intervals: (ray) => ask(`api/intervals?ray=${ray.join(",")}`),
+  select: async (goal, limits, confidence) => {
     const named = Object.fromEntries(limits.map(({ column, sign, bound }) => [COLUMNS[column], [sign, bound]]));
-    const body = JSON.stringify({ [wantsMore(goal) ? "maximize" : "minimize"]: COLUMNS[goal], subject_to: named });
-    return point(await ask("api/select", { method: "POST", headers: { "Content-Type": "application/json" }, body }));
+    const asked = { [wantsMore(goal) ? "maximize" : "minimize"]: COLUMNS[goal], subject_to: named };
+    const body = JSON.stringify(confidence ? { ...asked, confidence } : asked);
+    return selected(await ask("api/select", { method: "POST", headers: { "Content-Type": "application/json" }, body }));
   },
   front: () => ask("api/front"),
   model: (ray) => `api/model?ray=${ray.join(",")}`,

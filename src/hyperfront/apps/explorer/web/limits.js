@@ -8,11 +8,13 @@ const limits = {
       { id: "goal", "aria-label": "Loss or score that should be best" },
       LABELS.map((name, c) => el("option", { value: String(c) }, name)),
     );
+    this.confidence = DATA.live && DATA.calibration ? this.certainty() : null;
     this.another = el("button", { class: "button", type: "button", onclick: () => this.add() }, "Another limit");
     const form = byId("limits-form");
     form.append(
       this.rows,
       el("p", { class: "sentence" }, "then the best ", this.goal),
+      ...(this.confidence ? [el("p", { class: "sentence" }, "limits hold for ", this.confidence)] : []),
       el(
         "div",
         { class: "buttons" },
@@ -30,6 +32,22 @@ const limits = {
       this.go();
     });
     this.add(Math.min(1, M - 1));
+    watch("sure", () => this.tell());
+  },
+
+  /** Whether limits hold for the measured rows, or with a probability for the population. */
+  certainty() {
+    const rows = (DATA.data || "measured data").replace(" data", " rows");
+    const option = (value, words) => el("option", { value }, words);
+    const choices = ["0.8", "0.9", "0.95", "0.99"].map((value) =>
+      option(value, `new rows, with ${percent(Number(value))} confidence`),
+    );
+    return el(
+      "select",
+      { id: "confidence", "aria-label": "For whom limits hold" },
+      option("0", `the ${rows} only`),
+      choices,
+    );
   },
 
   /** One limit more, of a column that has none; its bound begins in the middle of what the front has. */
@@ -105,48 +123,94 @@ const limits = {
 
   clear() {
     state.limits = [];
-    byId("limits-answer").textContent = "";
-    byId("limits-answer").className = "answer";
+    this.answer([]);
+    this.asked = null;
     changed("front");
+  },
+
+  /** The limits and the goal of a choice that was made before, with its answer. */
+  restore(chosen) {
+    const names = Object.keys(chosen.limits).filter((name) => COLUMNS.includes(name));
+    this.rows.replaceChildren();
+    for (const name of names) {
+      this.add(COLUMNS.indexOf(name));
+      const [, sign, bound] = this.rows.lastChild.querySelectorAll("select, input");
+      [sign.value, bound.value] = chosen.limits[name];
+    }
+    if (!names.length) this.add(Math.min(1, M - 1));
+    else state.limits = this.read();
+    this.goal.value = String(COLUMNS.indexOf(chosen.goal));
+    if (this.confidence && chosen.certificate) this.confidence.value = String(chosen.certificate.confidence);
+    [scatter.across, scatter.up] = [state.limits[0]?.column ?? scatter.across, Number(this.goal.value)];
+    this.found(Number(this.goal.value), selected(chosen), "chosen when it was trained");
+  },
+
+  /** Show an answer in sentences. */
+  answer(sentences, refused = false) {
+    const box = byId("limits-answer");
+    box.className = refused ? "answer refused" : "answer";
+    box.replaceChildren(...sentences.map((text) => el("p", {}, text)));
+  },
+
+  /** The answer for a point that keeps the limits, and how sure it is; intervals are added when they come. */
+  found(goal, choice, how) {
+    const within = state.limits.length ? `With ${limitWords(state.limits)}: ` : "";
+    this.asked = {
+      ray: choice.ray,
+      sentences: [
+        `${within}${reachedWords(goal, state.limits, choice.values)}, ${how}.`,
+        ...(choice.certificate
+          ? certificateWords(choice.certificate)
+          : choice.spread
+            ? [spreadWords(goal, choice.spread)]
+            : []),
+      ],
+      certified: Boolean(choice.certificate),
+      goal,
+    };
+    this.tell();
+  },
+
+  /** Add what the intervals at the answer say, unless a certificate says more. */
+  tell() {
+    const { asked } = this;
+    if (!asked) return;
+    const here = near(asked.ray, state.ray);
+    const about = here && sure.of(asked.goal);
+    const goal = about ? sure.sentence(asked.goal) : [];
+    const more = here && !asked.certified ? sure.ofLimits(state.limits) : [];
+    this.answer([...asked.sentences, ...goal, ...more]);
   },
 
   /** At once to where the surface keeps the limits, then to the measured operating point. */
   async go() {
-    const answer = byId("limits-answer");
     const goal = Number(this.goal.value);
+    const confidence = this.confidence ? Number(this.confidence.value) : 0;
     state.limits = this.read();
+    this.asked = null;
     changed("front");
     const found = searchSurface(state.surface, state.front.rays, goal, state.limits);
     goTo(found.ray);
-    const words = state.limits
-      .map(({ column, sign, bound }) => `${LABELS[column]} ${sign === "<=" ? "≤" : "≥"} ${bound}`)
-      .join(", ");
-    const reached = (values) =>
-      [goal, ...state.limits.map((limit) => limit.column)]
-        .filter((c, k, all) => all.indexOf(c) === k)
-        .map((c) => `${LABELS[c]} ${show(values[c])}`)
-        .join(", ");
     if (!backend.exact) {
-      answer.className = found.kept ? "answer" : "answer refused";
-      answer.textContent = found.kept
-        ? `With ${words}: ${reached(found.values)}, interpolated.`
-        : `No point keeps ${words}. The nearest has ${reached(found.values)}.`;
+      if (found.kept) this.found(goal, found, "interpolated");
+      else {
+        const nearest = reachedWords(goal, state.limits, found.values);
+        this.answer([`No point keeps ${limitWords(state.limits)}. The nearest has ${nearest}.`], true);
+      }
       settle();
       return;
     }
     state.certainty = "measuring";
     changed("ray");
-    answer.className = "answer";
-    answer.textContent = "Measuring around this point …";
+    this.answer([confidence ? "Searching, then testing on the calibration rows …" : "Measuring around this point …"]);
     const asked = state.ray;
     try {
-      const { ray, values } = await backend.select(goal, state.limits);
-      if (near(asked, state.ray)) goTo(ray, { values, settled: true });
-      answer.textContent = `With ${words}: ${reached(values)}, measured.`;
+      const choice = await backend.select(goal, state.limits, confidence);
+      if (!near(asked, state.ray)) return;
+      goTo(choice.ray, { values: choice.values, settled: true });
+      this.found(goal, choice, "measured");
     } catch (error) {
-      const nearest = /nearest point has (.*)/.exec(error.message);
-      answer.className = "answer refused";
-      answer.textContent = nearest ? `No point keeps ${words}. The nearest has ${nearest[1]}.` : error.message;
+      this.answer(refusalWords(error.message, state.limits, confidence), true);
       if (near(asked, state.ray)) {
         state.certainty = "interpolated";
         settle();

@@ -108,6 +108,7 @@ const readout = {
       this.number(value, state.values[j]);
     });
     this.scores.forEach((cell, k) => this.number(cell, state.values[M + k]));
+    this.intervals();
     const [text, title] = CHIPS[state.certainty];
     const chip = byId("chip");
     chip.textContent = state.certainty === "exact" && DATA.data ? `exact, ${DATA.data}` : text;
@@ -116,10 +117,21 @@ const readout = {
   },
 
   number(cell, value) {
-    const sure = state.certainty === "exact";
+    const exact = state.certainty === "exact";
     cell.replaceChildren(
-      el("span", { class: "about", "aria-label": sure ? undefined : "about" }, sure ? "" : "≈"),
+      el("span", { class: "about", "aria-label": exact ? undefined : "about" }, exact ? "" : "≈"),
       show(value),
     );
+  },
+
+  /** Below each value: the interval of what new rows would show, where it is known. */
+  intervals() {
+    [...this.rows.map((row) => row.value), ...this.scores].forEach((cell, c) => {
+      cell.querySelector(".between")?.remove();
+      const found = sure.of(c);
+      if (!found) return;
+      const mark = found.method === "exact" ? "" : "~";
+      cell.append(el("span", { class: "between", title: `${found.method}: ${found.test}` }, mark + sure.text(c)));
+    });
   },
 };

@@ -15,7 +15,7 @@ const state = {
   surface: null,
 };
 
-const watchers = { ray: [], predictions: [], pins: [], front: [], settled: [] };
+const watchers = { ray: [], predictions: [], pins: [], front: [], settled: [], sure: [] };
 const watch = (event, reaction) => watchers[event].push(reaction);
 const changed = (event) => watchers[event].forEach((reaction) => reaction());
 
@@ -71,6 +71,7 @@ function arrive(values) {
   state.values = values;
   state.certainty = "exact";
   changed("ray");
+  sure.wanted();
   announce(`Measured. ${lossText(values)}`);
 }
 
@@ -86,7 +87,7 @@ function goTo(ray, { settled = false, values = null } = {}) {
 
 /** The handle was let go. */
 function settle() {
-  changed("settled");
+  changed("settled"); // if the values are measured, their intervals are asked for
   if (state.certainty === "exact") return;
   const known = state.front.rays.findIndex((ray) => near(ray, state.ray));
   if (known >= 0) arrive(state.front.values[known]);

@@ -64,10 +64,11 @@ const SHORT = (() => {
 /** A number to about four digits, with a true minus sign. */
 function show(value, digits = 4) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
+  if (value === 0) return "0";
   const size = Math.abs(value);
   let text;
-  if (size !== 0 && (size < 1e-3 || size >= 1e5)) text = value.toExponential(digits - 2);
-  else text = value.toFixed(clamp(digits - 1 - Math.floor(Math.log10(size || 1)), 0, 4));
+  if (size < 1e-3 || size >= 1e5) text = value.toExponential(digits - 2);
+  else text = value.toFixed(clamp(digits - 1 - Math.floor(Math.log10(size)), 0, 4));
   return text.replace("-", "−");
 }
 
