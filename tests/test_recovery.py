@@ -17,7 +17,7 @@ from safetensors.torch import save_file
 
 import hyperfront as hf
 from hyperfront import training
-from hyperfront.errors import CheckpointError, DamagedError
+from hyperfront.errors import CheckpointError, DamagedError, HyperfrontError
 from hyperfront.storage import checkpoint, files
 from hyperfront.training import Callback, checkpoints
 from hyperfront.training.interrupt import Terminated
@@ -104,6 +104,66 @@ def test_a_checkpoint_without_its_checksums_is_refused(tmp_path):
         checkpoint.read(tmp_path / "x")
     save_file({}, tmp_path / "x", metadata={"hyperfront": text.replace(str(checkpoint.SCHEMA), "2")})
     assert checkpoint.read(tmp_path / "x")[1]["schema"] == checkpoint.SCHEMA  # schema 2 had none
+
+
+# ---- checkpoints that are kept -------------------------------------------------------------------------------------
+
+
+def kept(folder: Path) -> list[int]:
+    """The epochs whose checkpoints a folder has, each of which holds the weights of that epoch."""
+    found = training.runs.RunFolder(folder).epochs()
+    for file in found:
+        assert checkpoint.read(file)[1]["run"]["epoch"] == training.runs.number_of(file)
+    return [training.runs.number_of(file) for file in found]
+
+
+@pytest.mark.parametrize(
+    ("keep", "epochs"), [(2, []), (3, [6, 5, 4]), (9, [6, 5, 4, 3, 2, 1]), ("all", [6, 5, 4, 3, 2, 1])]
+)
+def test_the_checkpoints_of_the_last_epochs_are_kept(tmp_path, whole, keep, epochs):
+    runs.run(tmp_path / "run", keep=keep, **SETTINGS)  # with the interval that is the default
+    assert kept(tmp_path / "run") == epochs
+    if keep != 2:
+        assert content(tmp_path / "run") == content(whole)
+        files = [tmp_path / "run" / name for name in ("epoch-6.safetensors", "epoch-5.safetensors")]
+        assert [file.read_bytes() for file in files] == [content(whole)[name] for name in RESULTS[:2]]
+        assert files[0].samefile(tmp_path / "run" / "last.safetensors")
+        model = hf.load(files[1], runs.Net())
+        assert model.state_dict().keys() == hf.load(tmp_path / "run", runs.Net()).state_dict().keys()
+
+
+def test_a_resumed_run_may_keep_fewer_and_the_default_leaves_what_is_there(tmp_path):
+    runs.run(tmp_path, keep="all", **SETTINGS | {"epochs": 4})
+    for keep, epochs in ((2, [4, 3, 2, 1]), (3, [4, 3, 2]), (4, [4, 3, 2])):
+        runs.run(tmp_path, keep=keep, resume=True, **SETTINGS | {"epochs": 4})
+        assert kept(tmp_path) == epochs
+
+
+def test_a_run_whose_newest_checkpoints_are_damaged_continues_from_the_newest_epoch_that_is_not(tmp_path, whole):
+    with pytest.raises(RuntimeError, match="dies here"):
+        runs.run(tmp_path / "run", keep="all", callbacks=(Dies(8 * 5 + 3),), **SETTINGS)
+    for name in ("last.safetensors", "previous.safetensors", "epoch-3.safetensors"):
+        flip(tmp_path / "run" / name, 9000)  # the names of epochs 5 and 4 are of the same files
+    with pytest.warns(UserWarning, match=r"continuing from .*epoch-2\.safetensors"):
+        runs.run(tmp_path / "run", keep="all", resume=True, **SETTINGS)
+    assert content(tmp_path / "run") == content(whole) and kept(tmp_path / "run") == [6, 5, 4, 3, 2, 1]
+
+
+def test_where_files_cannot_have_two_names_epochs_are_copied(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "link", fails_to_link)
+    runs.run(tmp_path, keep=3, **SETTINGS | {"epochs": 3})
+    assert kept(tmp_path) == [3, 2, 1] and not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("keep", [1, 0, -1, 2.5, True, "every", None, float("nan")])
+def test_a_number_of_checkpoints_that_cannot_be_kept_is_refused(tmp_path, keep):
+    with pytest.raises(HyperfrontError, match="keep"):
+        runs.run(tmp_path / "run", keep=keep)
+    assert not (tmp_path / "run").exists()
+
+
+def fails_to_link(*_: object) -> None:
+    raise OSError(95, "Operation not supported")
 
 
 # ---- damaged and swapped files of a run ----------------------------------------------------------------------------
@@ -306,10 +366,7 @@ def test_a_new_name_is_flushed_to_the_disk_too(tmp_path, monkeypatch):
 
 
 def test_where_files_cannot_have_two_names_the_previous_one_is_kept_too(tmp_path, monkeypatch):
-    def fail(*_):
-        raise OSError(95, "Operation not supported")
-
-    monkeypatch.setattr(os, "link", fail)
+    monkeypatch.setattr(os, "link", fails_to_link)
     for text in (b"1", b"2", b"3"):
         files.write_bytes(tmp_path / "x", text, previous=tmp_path / "y")
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"x": b"3", "y": b"2"}

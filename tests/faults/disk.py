@@ -7,9 +7,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable
-from pathlib import Path
 
-from tests.faults.kinds import Kind
 from tests.faults.processes import REFUSED
 from tests.faults.trial import Trial
 
@@ -40,27 +38,23 @@ def full_at_every_change(trial: Trial, step: int = 1) -> tuple[int, list[str]]:
     return len(places), wrong
 
 
-def on_small_disks(kind: Kind, place: Path) -> tuple[int, list[str]]:
+def on_small_disks(trial: Trial) -> tuple[int, list[str]]:
     """Run on file systems in memory, from one page on until the run fits; needs the right to mount them."""
-    if os.getuid() != 0 or shutil.which("mount") is None:
-        return 0, []
-    place.mkdir(parents=True, exist_ok=True)
-    pages, wrong = 1, []
+    folder, pages, wrong = trial.folder, 1, []
     while True:
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", place], capture_output=True).returncode:
+        trial.begin()
+        folder.mkdir(exist_ok=True)
+        mount = ["mount", "-t", "tmpfs", "-o", f"size={4 * pages}k", "tmpfs", folder]
+        if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
             return 0, []
         try:
-            trial = Trial(kind, place / "trial")
-            trial.begin()
-            used = sum(path.stat().st_blocks for path in place.rglob("*")) // 8
-            subprocess.run(["mount", "-o", f"remount,size={4 * (used + pages)}k", place], check=True)
             code = trial.run()
             if code not in (0, REFUSED):
-                wrong.append(f"{kind.name}, {pages} pages: exit code {code}: {trial.said.read_text()[-500:]}")
-            subprocess.run(["mount", "-o", "remount,size=1m", place], check=True)
-            wrong += [f"{kind.name}, {pages} pages: {what}" for what in trial.finish()]
+                wrong.append(f"{trial.kind.name}, {pages} pages: exit code {code}: {trial.said.read_text()[-500:]}")
+            subprocess.run(["mount", "-o", "remount,size=9m", folder], check=True)
+            wrong += [f"{trial.kind.name}, {pages} pages: {what}" for what in trial.finish()]
         finally:
-            subprocess.run(["umount", place], check=True)
+            subprocess.run(["umount", folder], check=True)
         if code == 0:
             return pages - 1, wrong
         pages += 1

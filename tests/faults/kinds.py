@@ -138,6 +138,7 @@ FITTED = {
         Kind("hf.fit, a loader", partial(fit, loader=True)),
         Kind("hf.fit, a solver with a state", partial(fit, solver=AVERAGE, preferences=FIXED)),
         Kind("hf.fit, separate models", partial(fit, wrapped=SEPARATE, preferences=FIXED)),
+        Kind("hf.fit, every checkpoint kept", partial(fit, keep="all")),
         Kind("hf.fit, analytic", fit_analytic),
     )
 }

@@ -35,7 +35,7 @@ def write_bytes(path: Path, data: bytes, *, previous: Path | None = None) -> Non
             os.fsync(file.fileno())
         os.chmod(temporary, 0o666 & ~_umask())  # a temporary file is private, a result is not
         if previous is not None and path.exists():
-            _keep(path, previous)
+            link(path, previous)
         os.replace(temporary, path)
         sync_folder(path.parent)
     except OSError as error:
@@ -52,17 +52,16 @@ def unwritable(path: Path, error: OSError) -> CheckpointError:
     return CheckpointError("cannot write", got=f"{path}: {error.strerror or error}", fix=fix)
 
 
-def _keep(path: Path, previous: Path) -> None:
-    """Give the file ``path`` a second name, ``previous``, in place of the file that has it now."""
-    second = previous.with_name(f".{previous.name}.link")
+def link(path: Path, name: Path) -> None:
+    """Give the file ``path`` a second name, in place of the file that has it now; a copy where there are no links."""
+    second = name.with_name(f".{name.name}.link")
     second.unlink(missing_ok=True)
     try:
         os.link(path, second)
-    except OSError:  # the file system has no links: for a moment there is no ``path``
-        os.replace(path, previous)
-    else:
-        os.replace(second, previous)
-        second.unlink(missing_ok=True)  # it still exists if both names are of one file, after a death in between
+    except OSError:
+        return write_bytes(name, path.read_bytes())
+    os.replace(second, name)
+    second.unlink(missing_ok=True)  # it still exists if both names are of one file, after a death in between
 
 
 def as_path(path: object) -> Path:

@@ -15,7 +15,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -34,7 +34,7 @@ from hyperfront.solvers import EPO, Solver
 from hyperfront.storage import files, locks
 from hyperfront.storage.provenance import environment
 from hyperfront.training.callbacks import Callback, JsonLines, tell
-from hyperfront.training.checkpoints import Checkpoints
+from hyperfront.training.checkpoints import TWO, Checkpoints, check_keep
 from hyperfront.training.deterministic import only_deterministic
 from hyperfront.training.engines import ENGINES, Engine, make_engine
 from hyperfront.training.epochs import Epochs
@@ -84,6 +84,7 @@ def fit(
     seed: int = 0,
     out: str | Path | None = None,
     resume: bool = False,
+    keep: int | Literal["all"] = TWO,
     device: str | torch.device | None = None,
     engine: str = "auto",
     deterministic: bool = False,
@@ -126,6 +127,10 @@ def fit(
             epochs.
         resume: Continue the run in ``out`` exactly where it stopped. If its newest checkpoint is damaged, the run
             continues from the one before, with a warning.
+        keep: The number of checkpoints to keep besides the best: 2 by default, which are the last one and the one
+            before. A larger number, or ``"all"``, writes a checkpoint after every epoch and keeps those of the last
+            ``keep`` epochs, or of all, as ``epoch-1.safetensors``, ``epoch-2.safetensors``, ...; ``hyperfront.load``
+            reads each. A resumed run may keep another number.
         device: The device to train on; by default the model's.
         engine: Runs the steps (:mod:`hyperfront.training.engines`), with the same numbers: ``"auto"``, ``"eager"``,
             ``"compiled"`` or ``"graph"``.
@@ -167,6 +172,7 @@ def fit(
         patience=patience,
     )
     check_flag("resume", resume)
+    check_keep(keep)
     check_flag("align", used["align"])
     check_choice("engine", engine, ENGINES)
     device = expect_device(model.device if device is None else device)
@@ -183,6 +189,7 @@ def fit(
         criterion=criterion,
         folder=folder,
         callbacks=[JsonLines(folder.metrics), *told] if folder else told,
+        keep=keep,
     )
     job.check()
     model.to(device)
@@ -253,7 +260,7 @@ def _prepare(job: Job, engine: str, resume: bool) -> _Prepared:
     if settings.precision == "bf16":
         step.dtype = torch.bfloat16
     state = TrainingState(model, step, optimizer, settings.make_schedule(optimizer, steps))
-    checkpoints = Checkpoints(folder, state, job.identity())
+    checkpoints = Checkpoints(folder, state, job.identity(), keep=job.keep)
     if folder:
         folder.remove_temporary()
     if resume:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor
 
@@ -49,6 +49,7 @@ class Job:
     criterion: Callable[[Front], float] | None
     folder: RunFolder | None
     callbacks: Sequence[Callback]
+    keep: int | Literal["all"]
 
     @property
     def validates(self) -> bool:

@@ -6,6 +6,7 @@ import hashlib
 import importlib
 import json
 import os
+import re
 import sys
 import warnings
 from collections import Counter
@@ -42,6 +43,14 @@ class RunFolder:
         self.choice = path / "choice.json"
         """The trade-off that training chose, if it was asked to."""
 
+    def epoch(self, number: int) -> Path:
+        """The checkpoint after ``number`` epochs, in a run with ``keep=``."""
+        return self.path / f"epoch-{number}.safetensors"
+
+    def epochs(self) -> list[Path]:
+        """Find the checkpoints of epochs, the newest first."""
+        return sorted(filter(number_of, self.path.glob("epoch-*.safetensors")), key=number_of, reverse=True)
+
     def __repr__(self) -> str:
         return f"RunFolder({str(self.path)!r})"
 
@@ -62,6 +71,8 @@ class RunFolder:
         """Remove temporary files of killed processes; the folder must be locked."""
         written = (self.config, self.environment, self.metrics, self.front, self.last, self.previous, self.best)
         files.remove_temporary(written)
+        for file in self.path.glob(".epoch-*.safetensors.*"):
+            file.unlink(missing_ok=True)
 
     def identity(self) -> str | None:
         """Read the identity of the run from its newest checkpoint; None if no checkpoint states it."""
@@ -107,6 +118,12 @@ class RunFolder:
     def tensors(self, which: Literal["best", "last"]) -> dict[str, Tensor]:
         """Read the model's tensors from a checkpoint."""
         return model_tensors(checkpoint.read(self.checkpoint(which))[0])
+
+
+def number_of(file: Path) -> int:
+    """Read the epoch from the name of its checkpoint; 0 for another name."""
+    found = re.fullmatch(r"epoch-([1-9]\d*)\.safetensors", file.name)
+    return int(found[1]) if found else 0
 
 
 def identity_of(config: Mapping[str, Any]) -> str:

@@ -23,6 +23,7 @@ from hyperfront.apps.cli.arguments import (
     Engine,
     Flag,
     Folder,
+    Keep,
     Number,
     Preset,
     Tf32,
@@ -84,6 +85,7 @@ def train(
     tf32: Tf32 = False,
     result: Annotated[Path | None, option("FILE")] = None,
     resume: Flag = False,
+    keep: Keep = 2,
     dry_run: Flag = False,
 ) -> None:
     """Train a Pareto hypernetwork on a built-in problem, print its front and write a run folder.
@@ -149,6 +151,7 @@ def train(
             seed=seed,
             out=folder.path,
             resume=resume,
+            keep=keep,
             engine=engine,
             validation_rays=settings.evaluation_rays,
             callbacks=[Progress()],

@@ -10,7 +10,7 @@ import torch
 import tyro
 from tqdm import tqdm
 
-from hyperfront.apps.cli.arguments import Device, Flag, Folder, choose_device, option, parse
+from hyperfront.apps.cli.arguments import Device, Flag, Folder, Keep, choose_device, option, parse
 from hyperfront.apps.cli.output import console, draw, free_folder, list_files, summary
 from hyperfront.apps.cli.train import refuse_unusable, resumable
 from hyperfront.errors import HyperfrontError, UnattainableError
@@ -55,6 +55,7 @@ def train_table(
     device: Device = "auto",
     out: Folder = None,
     resume: Flag = False,
+    keep: Keep = 2,
 ) -> None:
     """Train a model of every trade-off on a table, and choose one within limits.
 
@@ -114,6 +115,7 @@ def train_table(
             seed=seed,
             out=folder.path,
             resume=resume,
+            keep=keep,
             callbacks=[Progress()],
         )
     console.print(f"\ntrained in {time.perf_counter() - start:.1f} s\n")
