@@ -69,7 +69,7 @@ def commands_of(block: str) -> list[str]:
 @pytest.mark.slow
 def test_the_commands_run_in_order_and_the_demo_reaches_the_true_front(tmp_path):
     commands = commands_of(next(block for block in blocks("console") if "hyperfront demo" in block))
-    assert [command.split()[0] for command in commands] == ["demo", "train", "evaluate", "export", "doctor"]
+    assert [command.split()[0] for command in commands] == ["demo", "train", "evaluate", "export", "doctor", "doctor"]
     printed = {command.split()[0]: hyperfront(*shlex.split(command), folder=tmp_path) for command in commands}
     for name in ("demo", "train"):
         assert float(re.search(r"largest distance to truth\s+(\S+)", printed[name])[1]) <= 1e-3

@@ -81,11 +81,9 @@ def sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def remove_temporary(paths: Iterable[Path]) -> None:
-    """Remove temporary files that killed processes have left beside ``paths``. No process may be writing them now."""
-    for path in paths:
-        for file in path.parent.glob(f".{glob.escape(path.name)}.*"):
-            file.unlink(missing_ok=True)
+def temporary(paths: Iterable[Path]) -> list[Path]:
+    """Find temporary files that killed processes have left beside ``paths``. No process may be writing them now."""
+    return [file for path in paths for file in sorted(path.parent.glob(f".{glob.escape(path.name)}.*"))]
 
 
 def make_folder(path: Path) -> None:

@@ -262,7 +262,8 @@ def _prepare(job: Job, engine: str, resume: bool) -> _Prepared:
     state = TrainingState(model, step, optimizer, settings.make_schedule(optimizer, steps))
     checkpoints = Checkpoints(folder, state, job.identity(), keep=job.keep)
     if folder:
-        folder.remove_temporary()
+        for file in folder.temporary():
+            file.unlink(missing_ok=True)
     if resume:
         checkpoints.resume()
     epochs = Epochs(state, problem, job.preferences, settings)

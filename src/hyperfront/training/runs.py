@@ -67,12 +67,10 @@ class RunFolder:
             if self.path.is_dir() and not any(self.path.iterdir()):
                 self.path.rmdir()
 
-    def remove_temporary(self) -> None:
-        """Remove temporary files of killed processes; the folder must be locked."""
+    def temporary(self) -> list[Path]:
+        """Find the temporary files of killed processes; the folder must be locked."""
         written = (self.config, self.environment, self.metrics, self.front, self.last, self.previous, self.best)
-        files.remove_temporary(written)
-        for file in self.path.glob(".epoch-*.safetensors.*"):
-            file.unlink(missing_ok=True)
+        return [*files.temporary(written), *self.path.glob(".epoch-*.safetensors.*")]
 
     def identity(self) -> str | None:
         """Read the identity of the run from its newest checkpoint; None if no checkpoint states it."""

@@ -1,4 +1,4 @@
-"""``hyperfront doctor``: check the installation, and print the command for each missing part."""
+"""``hyperfront doctor``: check the installation, or a run folder, and print how to repair what is wrong."""
 
 from __future__ import annotations
 
@@ -8,12 +8,20 @@ import platform
 import sys
 import tempfile
 from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
 
 import torch
+import tyro
 
 from hyperfront import __version__
-from hyperfront.apps.cli.output import console
+from hyperfront.apps.cli.arguments import Flag
+from hyperfront.apps.cli.output import console, counted
+from hyperfront.errors import CheckpointError, HyperfrontError
 from hyperfront.solvers import EPO, Status
+from hyperfront.storage import locks
+from hyperfront.training import examination
+from hyperfront.training.runs import RunFolder
 
 _PARTS = {  # import name: (what for, what to install)
     "numpy": ("numbers", "hyperfront"),
@@ -47,8 +55,33 @@ _PARTS = {  # import name: (what for, what to install)
 _GPU_PARTS = {"triton": ("fused kernels and CUDA graphs (optional)", "triton")}
 
 
-def doctor() -> None:
-    """Check Python, PyTorch, devices, packages and write access; print a fix for each missing part."""
+def doctor(
+    run: Annotated[
+        Path | None, tyro.conf.arg(metavar="RUN", help="A run folder; without it, the installation.")
+    ] = None,
+    /,
+    *,
+    repair: Flag = False,
+) -> None:
+    """Check Python, PyTorch, devices, packages and write access; print a fix for each missing part.
+
+    With a run folder, check its files instead: checksums, schema, to which run they belong, epochs, log and front. The
+    exit code is 1 if something is wrong. Examples:
+        hyperfront doctor
+        hyperfront doctor runs/adult
+        hyperfront doctor runs/adult --repair
+
+    Args:
+        repair: Repair the run folder; files that are replaced are kept as damaged...
+    """
+    if run is None and repair:
+        raise HyperfrontError("--repair needs the folder of a run", fix="hyperfront doctor RUN --repair")
+    sound = _installation() if run is None else _run(run, repair=repair)
+    if not sound:
+        sys.exit(1)
+
+
+def _installation() -> bool:
     console.print(f"hyperfront {__version__}, Python {platform.python_version()} on {platform.platform()}\n")
     sound = True
     sound &= _line("PyTorch", _torch)
@@ -58,8 +91,27 @@ def doctor() -> None:
     sound &= _line("write access", _writable, fix="choose a folder that you may write to with --out")
     sound &= _line("EPO solver", _solves, fix="reinstall PyTorch: a solver gives wrong numbers on this machine")
     console.print("\neverything is ready" if sound else "\nsomething is missing: see the lines above")
-    if not sound:
-        sys.exit(1)
+    return sound
+
+
+def _run(path: Path, *, repair: bool) -> bool:
+    """Examine a run folder, and repair it if asked to; return whether nothing is wrong (any more)."""
+    if not path.is_dir():
+        raise CheckpointError("there is no such folder", got=path, fix="check the path of the run")
+    folder = RunFolder(path)
+    with locks.alone_in(path):
+        done = examination.repair(folder) if repair else []
+        examined = examination.Examination(folder)
+    for finding, said in done:
+        console.print(f"[green]repaired[/green]  {finding.file}: {finding.what}; {said}", soft_wrap=True)
+    left = examined.findings()
+    for finding in left:
+        fix = "hyperfront doctor RUN --repair" if finding.repair else finding.fix
+        console.print(f"[red]wrong[/red]     {finding.file}: {finding.what}\n          fix: {fix}", soft_wrap=True)
+    newest, epochs = examined.newest, (examined.config or {}).get("epochs", "?")
+    reached = f"{newest.epoch} of {epochs} epochs" if newest else "no checkpoint"
+    console.print(f"{path}: {reached}, {counted(len(left), 'fault') if left else 'nothing is wrong'}", soft_wrap=True)
+    return not left
 
 
 def _line(name: str, check: Callable[[], str], *, note: str = "", fix: str = "") -> bool:
