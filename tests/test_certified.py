@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -300,3 +301,10 @@ def test_the_rows_must_be_there_and_must_have_chosen_nothing(model):
     exact = hf.analytic(lambda theta: theta.square(), variables=2, objectives=["a", "b"])
     with pytest.raises(HyperfrontError, match="a model and data"):
         hf.evaluate(exact.model(hidden=4), exact, rays=3).select(minimize="a", subject_to={"b": 1}, confidence=0.9)
+
+
+def test_the_documented_numbers_are_those_that_the_script_printed():
+    root = Path(__file__).parents[1]
+    printed = (root / "docs/seen/certified-limits.md").read_text().splitlines()
+    shown = [line for line in (root / "docs/limits.md").read_text().splitlines() if line.startswith("| 0.")]
+    assert len(shown) == 9 and set(shown) <= set(printed)

@@ -338,7 +338,7 @@ def test_a_run_folder_loads_without_target_finds_its_table_and_refuses_another(t
     path = tmp_path / "people.csv"
     path.write_text(csv_of(BINARY))
     made = tabular.problem(path, "paid", sensitive="group")
-    run = hf.fit(made.model(hidden=4), made, out=tmp_path / "run", **QUICK)
+    run = hf.fit(made.model(), made, out=tmp_path / "run", **QUICK)
     model = hf.load(tmp_path / "run")
     again = recorded_problem(model.record)
     front = hf.evaluate(model, again.val, rays=run.front.rays)
@@ -376,7 +376,7 @@ def test_an_own_function_is_trained_and_a_loaded_run_says_that_it_is_missing(tmp
     made = labeled(objectives={"loss": "log_loss", "regret": regret, "gap": "fpr_gap"})
     assert made.objectives == ("loss", "regret", "gap") and made.reference is None
     with pytest.warns(UserWarning, match="reference"):
-        run = hf.fit(made.model(hidden=4), made, out=tmp_path / "run", **QUICK)
+        run = hf.fit(made.model(), made, out=tmp_path / "run", **QUICK)
     model = hf.load(tmp_path / "run")
     assert torch.equal(model.weights([1, 0, 0]), run.model.weights([1, 0, 0]))
     again = recorded_problem(model.record, data_dir=None)
@@ -391,9 +391,9 @@ def test_the_table_entry_asks_for_a_file():
 
 def test_a_table_has_defaults_of_training_that_a_caller_can_replace():
     made = labeled()
-    run = hf.fit(made.model(hidden=4), made, epochs=1, callbacks=[])
+    run = hf.fit(made.model(), made, epochs=1, callbacks=[])
     assert run.model.record["solver"] == "LS" and len(run.front) == 66
-    run = hf.fit(made.model(hidden=4), made, epochs=1, solver=hf.EPO(), validation_rays=5, callbacks=[])
+    run = hf.fit(made.model(), made, epochs=1, solver=hf.EPO(), validation_rays=5, callbacks=[])
     assert run.model.record["solver"] == "EPO"
 
 
@@ -423,3 +423,15 @@ def test_adult_is_read_by_its_own_kinds(tmp_path):
     assert schema.classes == ("<=50K", ">50K") and len(schema.groups) == 10
     share = made.train.source.data[2].mean().item()
     assert 0.22 < share < 0.26 and sum(made.split(name).source.rows for name in SHARES) == 32_561
+
+
+def test_a_frequent_value_is_a_bound_of_its_own_and_the_other_rows_have_the_quantiles():
+    gain = np.zeros(1000)
+    gain[:80] = np.linspace(100, 9000, 80)
+    table = {"gain": gain, "y": np.tile([0, 1], 500)}
+    column = tabular.problem(table, "y", split="rows").make_target().schema.columns[0]
+    edges = np.array(column.edges)
+    assert edges[0] == 0 and len(edges) == 18  # quantiles of all rows would be 0 and the largest
+    assert (np.diff(edges) > 0).all() and edges[1] >= 100
+    shares = np.histogram(gain[gain > 0], edges[1:])[0]
+    assert shares.min() >= 2 and shares.max() <= 10  # of 80 rows in 16 intervals; the training rows have equally many

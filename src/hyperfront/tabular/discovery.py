@@ -22,7 +22,8 @@ CLASSES = 20
 """A target of whole numbers with at most this many different values has classes."""
 SMALLEST = 30
 """The fewest rows of a group, by default."""
-BINS = 8
+BINS = 16
+"""The most intervals between the quantiles of a number."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ def _column(name: str, values: np.ndarray, kind: Kind, label: str) -> Column:
     with np.errstate(over="ignore", invalid="ignore"):
         mean, scale = float(known.mean()), float(known.std())
     usual = np.isfinite(mean) and 0 < scale < 1e30
-    edges = np.unique(np.quantile(known.astype(np.float32), np.linspace(0, 1, BINS + 1)))
+    edges = _edges(known.astype(np.float32))
     return Column(
         name,
         "number",
@@ -173,6 +174,16 @@ def _column(name: str, values: np.ndarray, kind: Kind, label: str) -> Column:
         gaps=len(known) < len(read),
         edges=tuple(edges.tolist()) if len(edges) > 2 and np.isfinite(edges).all() else (),
     )
+
+
+def _edges(known: np.ndarray) -> np.ndarray:
+    """The bounds of a number's intervals, in order: each value of more than ``1 / BINS`` of the rows, such as the zeros
+    of a capital gain, and the quantiles of the other rows. Quantiles of all rows would be zero nearly everywhere."""
+    values, counts = np.unique(known, return_counts=True)
+    often = values[counts * BINS > len(known)]
+    rest = known[~np.isin(known, often)]
+    quantiles = np.quantile(rest, np.linspace(0, 1, BINS + 1)) if len(rest) else rest
+    return np.unique(np.concatenate([often, quantiles]))
 
 
 def _moments(values: np.ndarray) -> tuple[float, float]:
