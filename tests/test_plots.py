@@ -24,7 +24,8 @@ from torch import Tensor
 from hyperfront import indicators, preferences
 from hyperfront.errors import HyperfrontError
 from hyperfront.front import Front, plots
-from hyperfront.front.plots import interactive, static
+from hyperfront.front.plots import interactive, measures, static
+from hyperfront.problem import Meaning
 
 BACK_ENDS = pytest.mark.parametrize("back_end", [static, interactive])
 
@@ -408,3 +409,73 @@ def test_points_exactly_in_the_direction_of_their_rays_have_uniformity_one():
     along = Front(("a", "b"), rays, 2 * rays, convention="direction")
     (even,) = (column.values for column in plots.columns(along) if column.name == "uniformity")
     assert even == pytest.approx(1)
+
+
+# ---- any two or three losses or scores -------------------------------------------------------------------------------
+
+
+def judged() -> Front:
+    """A front with an error and a gap; more of its third score is better."""
+    rays = preferences.rays(6, m=2)
+    scores = {"error": rays[:, 0], "gap": rays[:, 1] ** 2, "gain": 1 - rays[:, 0]}
+    meanings = {
+        "error": Meaning("error"),
+        "gap": Meaning("gap in rates", unit="%"),
+        "gain": Meaning("gain", maximize=True),
+    }
+    return Front(("a", "b"), rays, 1 / rays.clamp_min(0.1), scores, meanings=meanings)
+
+
+def test_any_two_measures_are_drawn_with_points_of_others_beside_them(tmp_path: Any) -> None:
+    front, file = judged(), tmp_path / "fairlearn.csv"
+    file.write_text("model,error,gap\none,0.5,0.25\ntwo,0.6,0.3\nthree,,0.1\n")
+    axes = front.plot(x="gap", y="error", beside=file).axes[0]
+    mine, others = dots(axes)
+    np.testing.assert_allclose(mine, np.stack([front.scores["gap"], front.scores["error"]], axis=1))
+    np.testing.assert_allclose(others, [[0.25, 0.5], [0.3, 0.6]])  # a point without the error is left out
+    assert axes.get_xlabel() == "gap in rates (%) (less is better)"
+    assert axes.get_ylabel() == "error (less is better)"
+    front.plot(tmp_path / "page.html", x="gap", y="error", beside={"fair": file, "again": front})
+    page = (tmp_path / "page.html").read_text()
+    assert "fair, point 2" in page and '"again"' in page
+
+
+@pytest.mark.parametrize("other", ["error", "gain"])
+def test_dominance_follows_the_direction_of_each_measure(other: str) -> None:
+    """Less error and more gain are the same here, so the same points are best."""
+    front = judged()
+    worse = {"gap": [1.0], other: [1.0 if other == "error" else 0.0]}
+    found = measures.clouds(["gap", other], front.meanings, front.columns(), front.rays, {"x": worse})
+    assert found[0].best.all() and found[1].best.all()  # each is judged beside its own points
+    doubled = {
+        name: torch.cat([column, column[-1:] + (0.1 if name != "gain" else -0.1)])
+        for name, column in front.columns().items()
+    }
+    (cloud,) = measures.clouds(["gap", other], front.meanings, doubled, torch.cat([front.rays, front.rays[-1:]]), {})
+    assert cloud.best.tolist() == [True] * 6 + [False]
+
+
+def test_three_measures_are_drawn_in_space(tmp_path: Any) -> None:
+    front = judged()
+    axes = front.plot(x="gap", y="error", z="a").axes[0]
+    assert axes.get_zlabel() == "a (less is better)"
+    front.plot(tmp_path / "space.html", x="gap", y="error", z="a")
+    assert "scatter3d" in (tmp_path / "space.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        ({"x": "error"}, "two or three different"),
+        ({"x": "error", "y": "error"}, "two or three different"),
+        ({"x": "errors", "y": "gap"}, "error"),
+        ({"x": "error", "y": "gap", "kind": "parallel"}, "has no kind"),
+        ({"x": "error", "y": "gap", "beside": {"others": {"error": [1.0]}}}, "lack a loss or score"),
+        ({"x": "error", "y": "gap", "beside": {"others": {"error": [1.0], "gap": [1.0, 2.0]}}}, "differ in length"),
+        ({"x": "error", "y": "gap", "beside": 3}, "not understood"),
+        ({"x": "error", "y": "gap", "beside": "nowhere.csv"}, "cannot be read"),
+    ],
+)
+def test_impossible_plots_of_measures_are_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(HyperfrontError, match=said):
+        judged().plot(**options)

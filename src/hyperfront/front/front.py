@@ -149,21 +149,63 @@ class Front:
 
     # ---- pictures and files ----------------------------------------------------------------------------------
 
-    def plot(self, path: str | Path | None = None, *, kind: str = "auto") -> Any:
+    def plot(
+        self,
+        path: str | Path | None = None,
+        *,
+        kind: str = "auto",
+        x: str | None = None,
+        y: str | None = None,
+        z: str | None = None,
+        beside: Any = None,
+    ) -> Any:
         """Draw the front as a matplotlib figure, or write it to ``path`` (.png, .svg, .pdf, or .html to explore).
+
+        With ``x`` and ``y`` (and ``z``), the names of losses or scores, these are drawn against each other. ``beside``
+        has other points: a CSV file whose columns have such names, another front, its file, numbers by name, or a
+        mapping from words to these, such as ``front.plot(x="fpr_gap", y="error", beside={"fairlearn": "points.csv"})``.
 
         The figure shows itself as the value of a notebook's cell, with and without ``%matplotlib``.
         """
         from hyperfront.front import plots  # imported here, since only drawing needs matplotlib and plotly
 
-        if path is not None and Path(path).suffix.lower() == ".html":
+        interactive = path is not None and Path(path).suffix.lower() == ".html"
+        if x is not None or y is not None or z is not None or beside is not None:
+            figure = self._measures(kind, [x, y] + ([] if z is None else [z]), beside, interactive)
+        elif interactive:
             from hyperfront.front.plots import interactive as backend
+
+            figure = backend.front(self, kind=kind)
         else:
             from hyperfront.front.plots import static as backend
-        figure = backend.front(self, kind=kind)
+
+            figure = backend.front(self, kind=kind)
         if path is not None:
             plots.save(figure, path)
         return figure
+
+    def _measures(self, kind: str, axes: Sequence[str | None], beside: Any, interactive: bool) -> Any:
+        """Draw losses and scores against each other; by default the first two losses."""
+        from hyperfront.front import beside as others
+        from hyperfront.front import plots
+        from hyperfront.front.plots import measures
+
+        if kind != "auto":
+            raise ProblemError("a plot of named losses or scores has no kind", got=f"kind={kind!r}", fix="leave it out")
+        known = self.columns()
+        names = [*self.objectives[:2]] if axes == [None, None] else [name for name in axes if name is not None]
+        if len(names) < len(axes) or len({*names}) < len(names):
+            raise ProblemError(
+                "a plot needs two or three different losses or scores",
+                got=", ".join(f"{axis}={name!r}" for axis, name in zip("xyz", axes)),
+                expected="x and y of " + ", ".join(known),
+            )
+        found = measures.clouds(names, self.meanings, known, self.rays, others.named(beside, [*known]))
+        if interactive:
+            from hyperfront.front.plots.measures.interactive import draw
+        else:
+            from hyperfront.front.plots.measures.static import draw
+        return draw(found, [self.meanings[name].directed for name in names], plots.headline(self, "2d"))
 
     def save(self, path: str | Path) -> None:
         """Write JSON, or CSV with rays, losses and scores only; the suffix of ``path`` decides."""

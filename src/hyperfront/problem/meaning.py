@@ -32,6 +32,17 @@ class Meaning:
         """The label, with the unit in parentheses."""
         return f"{self.label} ({self.unit})" if self.unit else self.label
 
+    @property
+    def directed(self) -> str:
+        """The title with the better direction.
+
+        >>> Meaning("error").directed, Meaning("accuracy", maximize=True).directed
+        ('error (less is better)', 'accuracy (more is better)')
+        """
+        if self.maximize is None:
+            return self.title
+        return f"{self.title} ({'more' if self.maximize else 'less'} is better)"
+
     def document(self) -> dict[str, Any]:
         """The meaning as JSON, as :meth:`read` reads it."""
         return asdict(self) | {"bounds": None if self.bounds is None else list(self.bounds)}

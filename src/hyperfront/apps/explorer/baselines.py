@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +12,7 @@ from hyperfront.comparison.formats import RESULT
 from hyperfront.comparison.result import Result
 from hyperfront.errors import HyperfrontError
 from hyperfront.front import Front
+from hyperfront.front.beside import of_csv
 from hyperfront.storage import files
 from hyperfront.training.runs import RunFolder
 
@@ -68,29 +67,10 @@ def _of_front(front: Front, path: Path) -> Baseline:
     return Baseline(name, front, front.provenance.get("problem"))
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise HyperfrontError("the file of points cannot be read", got=f"{path}: {error}") from None
-
-
 def _of_csv(path: Path, objectives: tuple[str, ...], scores: Sequence[str]) -> Front:
     """Points ``[R]`` with NaN for every loss and score that the file lacks, and for rays."""
-    rows = [*csv.DictReader(io.StringIO(_text(path)))]
-    known = [name for name in (*objectives, *scores) if rows and name in rows[0]]
-    if len(known) < 2:
-        raise HyperfrontError(
-            "the file has no points to draw",
-            got=f"{path}: columns {', '.join(rows[0]) if rows else 'without rows'}",
-            expected="two columns at least of " + ", ".join([*objectives, *scores]),
-        )
-    try:
-        columns = {name: [float(row[name] or "nan") for row in rows] for name in known}
-    except (TypeError, ValueError) as error:
-        raise HyperfrontError("a point in the file is not a number", got=f"{path}: {error}") from None
-    missing = torch.full((len(rows),), torch.nan, dtype=torch.float64)
-    table = {name: torch.tensor(values, dtype=torch.float64) for name, values in columns.items()}
+    table = of_csv(path, [*objectives, *scores])
+    missing = torch.full((len(next(iter(table.values()))),), torch.nan, dtype=torch.float64)
     return Front(
         objectives=objectives,
         rays=missing[:, None].expand(-1, len(objectives)),

@@ -61,7 +61,7 @@ def front(front: FrontLike, *, kind: str = "auto") -> go.Figure:
     """
     kind = plots.kind_for(front, kind)
     figure = {"2d": _plane, "3d": _space, "ternary": _ternary, "parallel": _parallel}[kind](front)
-    return _dress(figure, *plots.headline(front, kind))
+    return dress(figure, *plots.headline(front, kind))
 
 
 def evolution(
@@ -108,7 +108,7 @@ def evolution(
     figure.frames = [go.Frame(data=list(s), name=str(e), traces=moving) for e, *s in zip(epochs, *states)]
     _add_player(figure, epochs)
     title = f"Front of {', '.join(objectives)} over epochs {epochs[0]} to {epochs[-1]}"
-    _dress(figure, title, f"{len(losses[0])} rays; move the slider or press play")
+    dress(figure, title, f"{len(losses[0])} rays; move the slider or press play")
     inside = {"x": 0.01, "y": 0.01, "yref": "paper", "bgcolor": "rgba(255, 255, 255, 0.8)", "orientation": "v"}
     return figure.update_layout(legend=inside, showlegend=len(objectives) == 2)
 
@@ -289,7 +289,7 @@ def _coordinates(lines: Sequence[np.ndarray]) -> dict[str, list[float | None]]:
     return {"x": x, "y": y}
 
 
-def _dress(figure: go.Figure, title: str, subtitle: str) -> go.Figure:
+def dress(figure: go.Figure, title: str, subtitle: str) -> go.Figure:
     heading = {"text": title, "subtitle": {"text": subtitle}, "x": 0.02, "y": 1, "yanchor": "top", "pad": {"t": 22}}
     font = {"family": "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif", "size": 14, "color": INK}
     hover = {"bgcolor": PAPER, "bordercolor": MUTED, "font": {**font, "size": 13}, "align": "left"}

@@ -134,7 +134,7 @@ def _plane(front: FrontLike) -> Figure:
     _points(axes, front, size=30)
     _reference(axes, front.reference, high)
     rule = {"inverse": "rays, equal $r_j l_j$", "direction": "rays, losses parallel to $r$"}.get(front.convention)
-    dots = _dot("front", color=INK, linestyle="-", linewidth=0.8, markerfacecolor=COLORMAP(0.5))
+    dots = dot("front", color=INK, linestyle="-", linewidth=0.8, markerfacecolor=COLORMAP(0.5))
     ray = Line2D([], [], color=COLORMAP(0.5), linewidth=0.7, label=rule)
     handles = [dots, *_hollow(losses), *([ray] if rule else []), *axes.get_legend_handles_labels()[0]]
     for text in figure.legend(handles=handles, loc="outside lower center", ncols=2).get_texts():
@@ -146,10 +146,10 @@ def _plane(front: FrontLike) -> Figure:
 def _space(front: FrontLike) -> Figure:
     figure = Picture(figsize=(6.4, 5.4))
     axes: Any = figure.add_axes((0.04, 0.08, 0.78, 0.83), projection="3d")  # Any: Axes3D has no type stubs
-    handles = [_dot("front"), *_hollow(plots.array(front.losses))]
+    handles = [dot("front"), *_hollow(plots.array(front.losses))]
     if front.truth is not None:
         axes.scatter(*plots.array(front.truth).T, s=6, color=MUTED, alpha=0.15, linewidths=0, depthshade=False)
-        handles.append(_dot("true front", color=MUTED, markeredgewidth=0))
+        handles.append(dot("true front", color=MUTED, markeredgewidth=0))
     _points(axes, front, size=26)
     for axis, name in zip((axes.xaxis, axes.yaxis, axes.zaxis), front.objectives):
         axis.set_label_text(fill(name, 20))
@@ -237,13 +237,13 @@ def _points(axes: Any, front: FrontLike, *, size: float) -> None:
     axes.scatter(*losses.T, s=size, facecolors=faces, edgecolors=edges, linewidths=1.2, **options)
 
 
-def _dot(label: str, **look: Any) -> Line2D:
+def dot(label: str, **look: Any) -> Line2D:
     plain: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 5, "color": COLORMAP(0.5)}
     return Line2D([], [], label=label, **{**plain, **look})
 
 
 def _hollow(losses: np.ndarray) -> list[Line2D]:
-    return [] if plots.best_of(losses).all() else [_dot("dominated", markerfacecolor=PAPER)]
+    return [] if plots.best_of(losses).all() else [dot("dominated", markerfacecolor=PAPER)]
 
 
 def _truth(axes: Axes, truth: Any) -> None:
