@@ -3,31 +3,52 @@
 from __future__ import annotations
 
 import os
+import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
-import hyperfront as hf
 from hyperfront.errors import HyperfrontError
-from tests.helpers import ranks
+from hyperfront.problem.registry import build
+from hyperfront.training import team
+from hyperfront.training.agreement import check_shares
+from hyperfront.training.runs import RunFolder
+from tests.helpers import ranks, shared_fit
 
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.fixture(scope="module")
-def together(tmp_path_factory) -> dict[str, torch.Tensor]:
-    file = tmp_path_factory.mktemp("ranks") / "ends.safetensors"
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+def launch(module: str, *words: object, processes: int = 2) -> None:
+    """Run a module of the tests in several processes."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     done = subprocess.run(
-        [*launch, "-m", "tests.helpers.ranks", str(file)], cwd=ROOT, env=environment, capture_output=True, text=True
+        [*command, "-m", f"tests.helpers.{module}", *map(str, words)],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return load_file(file)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("fit")
+    launch("shared_fit", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def together(shared) -> dict[str, torch.Tensor]:
+    return load_file(shared / "ends.safetensors")
 
 
 @pytest.mark.parametrize("wrapped", [False, True], ids=["plain", "DDP"])
@@ -37,9 +58,53 @@ def test_two_processes_take_the_steps_of_one(together, case, wrapped):
     torch.testing.assert_close(together[" ".join([*case, str(wrapped)])], alone, rtol=1e-9, atol=1e-12)
 
 
-def test_fit_is_refused_in_a_job_of_several_processes(monkeypatch):
+@pytest.mark.parametrize("name", shared_fit.CASES)
+def test_processes_that_fit_together_end_where_one_does(together, name):
+    train, losses, options = shared_fit.CASES[name]
+    _, alone = shared_fit.fitted(train, losses, **options)
+    torch.testing.assert_close(together[name], alone, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("rays", [1, 3])
+def test_a_step_sends_a_gradient_of_theta_for_each_ray_and_for_epo_for_each_objective(together, rays):
+    m = 2
+    sent, n = together[f"sent LS {rays}"].tolist()
+    assert sent == rays * n + rays * m  # and the losses
+    assert together[f"sent EPO {rays}"].tolist() == [rays * m * n + rays * m, n]
+
+
+def test_a_wrong_job_is_an_error_on_all_ranks(shared):
+    """Each file has the words of the error as its name, behind the rank that it was raised on."""
+    files = sorted(file for file in shared.iterdir() if file.name[:2] in ("0 ", "1 "))
+    assert len(files) == 16
+    for file in files:
+        assert re.search(file.name[2:], file.read_text(), flags=re.DOTALL), f"{file.name}: {file.read_text()}"
+
+
+def test_a_run_of_two_processes_loads_and_has_one_record_for_each_epoch(shared):
+    run = RunFolder(shared / "run")
+    assert [record["epoch"] for record in run.records()] == [1, 2]
+    assert run.last.exists() and run.best.exists() and run.front.exists()
+
+
+def test_a_missing_process_is_named(monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    for name, value in {"RANK": 0, "WORLD_SIZE": 3, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}.items():
+        monkeypatch.setenv(name, str(value))
+    with pytest.raises(HyperfrontError, match="rank 1, 2 of 3 is missing"):
+        team.join(seconds=0.5)
+
+
+def test_a_job_that_does_not_say_where_rank_0_is(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
-    model = hf.wrap(torch.nn.Linear(1, 1), ["left", "right"])
-    problem = hf.supervised(train=(torch.ones(4, 1),), losses={"left": len, "right": len})
-    with pytest.raises(HyperfrontError, match="2 processes"):
-        hf.fit(model, problem)
+    with pytest.raises(HyperfrontError, match="MASTER_ADDR"):
+        team.join()
+
+
+def test_an_analytic_problem_has_no_rows_to_share():
+    problem = build("fonseca")
+    settings = SimpleNamespace(share_batch=False, rays_per_step=1, batch_size=8)
+    job = SimpleNamespace(problem=problem, team=team.Team(0, 2), settings=settings)
+    with pytest.raises(HyperfrontError, match="no rows"):
+        check_shares(job)

@@ -31,6 +31,7 @@ from hyperfront.storage import files, locks
 from hyperfront.storage.nests import tensors
 from hyperfront.storage.provenance import refuse_difference
 from hyperfront.training import Progress
+from hyperfront.training.ranks import refuse_several
 
 Notify = Callable[[str, int, Result | None], None]
 
@@ -51,6 +52,7 @@ def compare(
     ``notify(method, seed, found)`` is called before each part, with its result if the folder has it already. Several
     processes may call this at once, and share the work.
     """
+    refuse_several("compare")
     protocol = _checked(problem, methods, protocol, seeds)
     folder = Path(folder)
     runs = folder / "runs" if runs is None else Path(runs)

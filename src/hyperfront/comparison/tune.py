@@ -34,6 +34,7 @@ from hyperfront.solvers.names import make_solver
 from hyperfront.storage.provenance import describe, refuse_difference
 from hyperfront.training import Callback
 from hyperfront.training.interrupt import stop_requests
+from hyperfront.training.ranks import refuse_several
 
 HEARTBEAT = 60
 """Seconds between signs of life of a trial; a trial whose process died is tried again."""
@@ -56,6 +57,7 @@ def tune(
 
     ``callbacks`` are those of every training run; ``notify(study, trial)`` is called after each trial.
     """
+    refuse_several("tune")
     optuna, trials = load_optuna(), check_search(problem, method, protocol, space=space, trials=trials, seed=seed)
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # its log lines repeat what ``notify`` shows
     with stop_requests() as stop:  # a data base may swallow Ctrl-C while it cleans up, so it is checked between trials

@@ -20,6 +20,7 @@ import torch
 from hyperfront import indicators
 from hyperfront.errors import HyperfrontError
 from hyperfront.front.evaluate import evaluate
+from hyperfront.front.front import Front
 from hyperfront.model import ParetoModel
 from hyperfront.model.expected import expect_model
 from hyperfront.preferences import das_dennis
@@ -34,13 +35,18 @@ LARGEST = 3.0
 
 @torch.no_grad()
 def align(
-    model: ParetoModel, split: Split, *, batch_size: int = 1024, turned: Callable[..., None] = lambda turn, turns: None
+    model: ParetoModel,
+    split: Split,
+    *,
+    batch_size: int = 1024,
+    turned: Callable[..., None] = lambda turn, turns: None,
+    measure: Callable[..., Front] = evaluate,
 ) -> None:
     """Align the rays of ``model``, which was trained with the convention ``inverse``, on ``split`` (validation data).
 
     On a grid of rays ``c`` is found by iteration, ``c_j <- c_j + rate (ln r_j - ln d_j)``, where ``d_j ~ 1 / l_j`` is
     the ray that was reached. Each grid ray keeps the ``c`` of the turn with its best uniformity. ``turned(turn=...,
-    turns=...)`` is called after each turn.
+    turns=...)`` is called after each turn; ``measure`` measures fronts, in place of :func:`hyperfront.evaluate`.
     """
     expect_model(model, "align")
     check_convention(model.record.get("convention", "inverse"))
@@ -50,7 +56,7 @@ def align(
     c, best, found = torch.zeros_like(rays), torch.full((len(rays),), -torch.inf).double(), torch.zeros_like(rays)
     for turn in range(1, TURNS + 1):
         model.alignment = c.to(model.alignment)
-        losses = evaluate(model, split, rays, batch_size=batch_size).losses.double()
+        losses = measure(model, split, rays, batch_size=batch_size).losses.double()
         uniformity = indicators.uniformity(losses, rays)
         better = uniformity > best
         best, found = torch.where(better, uniformity, best), torch.where(better[:, None], c, found)

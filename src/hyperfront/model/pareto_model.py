@@ -16,7 +16,7 @@ from hyperfront.model.hypernets import Hypernet
 from hyperfront.model.sharded import refuse_sharded
 from hyperfront.model.substitution import called
 from hyperfront.model.summary import counts, title
-from hyperfront.model.target import Target
+from hyperfront.model.target import Share, Target
 from hyperfront.preferences import interpolation, validate
 from hyperfront.storage import checkpoint
 from hyperfront.storage.batches import Batch, rows, split, to_device
@@ -94,13 +94,13 @@ class ParetoModel(nn.Module):
         with torch.no_grad():
             return self.target.module_at(self.hypernet(rays)[0], rays[0])
 
-    def calibrate(self, inputs: Tensor | dict[str, Tensor] | Iterable[Batch]) -> None:
+    def calibrate(self, inputs: Tensor | dict[str, Tensor] | Iterable[Batch], *, share: Share | None = None) -> None:
         """Estimate BatchNorm statistics for all rays from training inputs, one batch or several (``fit`` does it for
-        you)."""
+        you). ``share(work, rays)`` may compute ``work(rays)`` on several processes."""
         batches = [inputs] if isinstance(inputs, Tensor | dict) else list(inputs)
         moved = (to_device(x, self.device) for x in batches)
         try:
-            self.target.calibrate(lambda rays: self.hypernet(rays.to(self.device)), self.m, moved)
+            self.target.calibrate(lambda rays: self.hypernet(rays.to(self.device)), self.m, moved, share)
         except (TypeError, AttributeError) as error:
             if not any(isinstance(x, list) for x in batches):
                 raise

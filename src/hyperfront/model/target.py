@@ -38,6 +38,9 @@ from hyperfront.preferences import das_dennis, interpolation, nearest
 from hyperfront.storage.batches import Batch
 from hyperfront.storage.nests import map_tensors
 
+Share = Callable[[Callable[[Tensor], Sequence[Tensor]], Tensor], Sequence[Tensor]]
+"""``share(work, rays)`` returns the tensors ``work(rays)``, which have a row for each ray."""
+
 
 class Target(nn.Module):
     """``module`` as a function of ``theta``.
@@ -312,7 +315,9 @@ class Target(nn.Module):
         return interpolation(rays, self.grid(rays.shape[-1])).to(self.statistics) @ self.statistics
 
     @torch.no_grad()
-    def calibrate(self, weights: Callable[[Tensor], Tensor], m: int, inputs: Iterable[Batch]) -> None:
+    def calibrate(
+        self, weights: Callable[[Tensor], Tensor], m: int, inputs: Iterable[Batch], share: Share | None = None
+    ) -> None:
         """Estimate the statistics on the ray grid: mean and variance of every BatchNorm's input over ``inputs``."""
         if self.batchnorm != "grid" or not self.normalization.adaptive:
             return
@@ -321,8 +326,12 @@ class Target(nn.Module):
         with modes_kept(self, self):
             self.eval()  # no dropout: only BatchNorm uses the batch as in training
             self.normalization.use_batch()
-            rows = [self._measure(weights(ray[None])[0], inputs) for ray in grid.to(self.statistics)]
-        self.statistics = torch.stack(rows)
+
+            def work(rays: Tensor) -> list[Tensor]:
+                return [torch.stack([self._measure(weights(ray[None])[0], inputs) for ray in rays])]
+
+            (rows,) = (share or _alone)(work, grid.to(self.statistics))
+        self.statistics = rows.to(self.statistics)
 
     def _measure(self, theta: Tensor, inputs: list[Batch]) -> Tensor:
         def run() -> None:
@@ -352,6 +361,10 @@ class Target(nn.Module):
         self.normalization.finish(module, self.batchnorm)
         module.to(theta.device).eval()  # which need not return the module
         return module
+
+
+def _alone(work: Callable[[Tensor], Sequence[Tensor]], rays: Tensor) -> Sequence[Tensor]:
+    return work(rays)
 
 
 def _check_assembly(assembly: Assembly, generate: Generate, module: nn.Module) -> None:

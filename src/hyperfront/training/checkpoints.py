@@ -40,9 +40,17 @@ class Checkpoints:
     """``last``, ``previous`` and ``best`` of a run; without a folder, the best weights are kept in memory only."""
 
     def __init__(
-        self, folder: RunFolder | None, state: TrainingState, identity: str, *, keep: int | Literal["all"] = TWO
+        self,
+        folder: RunFolder | None,
+        state: TrainingState,
+        identity: str,
+        *,
+        keep: int | Literal["all"] = TWO,
+        writes: bool = True,
     ):
         self.folder, self.state, self.identity, self.keep = folder, state, identity, keep
+        self.writes = writes and folder is not None
+        """Whether this process writes the files; of several that train together, one does."""
         self._best_is_new = False
         self._written, self._cost = time.perf_counter(), 0.0
 
@@ -54,7 +62,7 @@ class Checkpoints:
         if self.state.best is None:  # schema 2 stored the best weights in their own file only
             found = self.folder.tensors("best") if self.folder.best.exists() else {}
             self.state.best = {name: tensor.to(self.state.model.device) for name, tensor in found.items()}
-        elif self.state.best and not self._best_is_whole():
+        elif self.writes and self.state.best and not self._best_is_whole():
             self._write_best()
 
     def _load_newest(self) -> bool:
@@ -96,7 +104,7 @@ class Checkpoints:
 
     def write(self) -> None:
         """Write the best weights, if they are new, and then the state."""
-        if self.folder is None:
+        if self.folder is None or not self.writes:
             return
         start = time.perf_counter()
         if self._best_is_new:
@@ -111,7 +119,7 @@ class Checkpoints:
 
     def write_aligned(self) -> None:
         """Write the aligned model as ``best``."""
-        if self.folder is not None:
+        if self.folder is not None and self.writes:
             document = {"model": self.state.model.document(), "run": self._run_of_best()}
             checkpoint.write(self.folder.best, self.state.model.state_dict(), document)
 
@@ -124,7 +132,7 @@ class Checkpoints:
     def due_within(self) -> bool:
         """Whether to write in the middle of an epoch."""
         passed = time.perf_counter() - self._written
-        return self.folder is not None and passed >= max(WITHIN, INTERVAL * self._cost)
+        return self.writes and passed >= max(WITHIN, INTERVAL * self._cost)
 
     def _keep_epoch(self) -> None:
         """Give ``last`` the name of its epoch too, and remove older epochs than those to keep."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from hyperfront.errors import HyperfrontError, check_choice, check_flag
-from hyperfront.front import Front, alignment, evaluate
+from hyperfront.front import Front, alignment
 from hyperfront.front.threads import few_for_small_work, work
 from hyperfront.model import ParetoModel
 from hyperfront.model.expected import expect_device
@@ -33,6 +33,7 @@ from hyperfront.problem.sources import looking
 from hyperfront.solvers import EPO, Solver
 from hyperfront.storage import files, locks
 from hyperfront.storage.provenance import environment
+from hyperfront.training.agreement import check_agreement, check_place
 from hyperfront.training.callbacks import Callback, JsonLines, tell
 from hyperfront.training.checkpoints import TWO, Checkpoints, check_keep
 from hyperfront.training.deterministic import only_deterministic
@@ -43,12 +44,15 @@ from hyperfront.training.job import Job
 from hyperfront.training.loop import run_epochs
 from hyperfront.training.precision import Precision, products, refuse_autocast
 from hyperfront.training.progress import Progress
-from hyperfront.training.ranks import refuse_several
+from hyperfront.training.ranks import follow_first
 from hyperfront.training.refusals import check_solver
 from hyperfront.training.runs import Run, RunFolder
 from hyperfront.training.settings import Settings
+from hyperfront.training.shares import shared_problem
 from hyperfront.training.state import TrainingState
 from hyperfront.training.step import Step
+from hyperfront.training.team import Team, join, restarted
+from hyperfront.training.validation import measured
 
 SETTINGS = ("epochs", "rays_per_step", "batch_size", "lr", "schedule", "warmup", "validate_every")
 """The settings whose defaults a problem may state."""
@@ -146,7 +150,7 @@ def fit(
         callbacks: Called at every step and epoch; a progress bar by default.
     """
     refuse_autocast("fit")
-    refuse_several("fit")
+    team = join()
     check_handed(model, problem, preferences, callbacks)
     used = resolved(
         problem,
@@ -177,7 +181,8 @@ def fit(
     check_choice("engine", engine, ENGINES)
     device = expect_device(model.device if device is None else device)
     folder = RunFolder(files.as_path(out)) if out is not None else None
-    told = [Progress()] if callbacks is None else list(callbacks)
+    told = [Progress()] if callbacks is None else callbacks
+    resume = resume or restarted()
     job = Job(
         model=model,
         problem=problem,
@@ -188,20 +193,38 @@ def fit(
         align=used["align"],
         criterion=criterion,
         folder=folder,
-        callbacks=[JsonLines(folder.metrics), *told] if folder else told,
+        callbacks=_told(team, folder, told),
         keep=keep,
+        team=team,
     )
-    job.check()
+    with team.raising():
+        job.check()
     model.to(device)
     model.alignment = model.alignment[:0]  # an alignment applies to the weights that it was measured with only
     model.record = job.record()
-    job.check_folder(resume)
-    with _surroundings(job), few_for_small_work(model.device, lambda: _work(job)):
+    with _together(job, resume):
         run = _prepare(job, engine, resume)
-        with _discarding(folder):
+        with _discarding(job):
             history = run_epochs(job, *run)
         front = _finish(job, run.checkpoints)
     return Run(model=model, front=front, history=history, folder=folder)
+
+
+@contextmanager
+def _together(job: Job, resume: bool) -> Iterator[None]:
+    """Enter the ``with`` block with all processes of the job, which must agree, and leave it with all of them."""
+    check_agreement(job)
+    with ExitStack() as stack:
+        with job.team.raising():
+            stack.enter_context(_surroundings(job, resume))
+        with few_for_small_work(job.model.device, lambda: _work(job)):
+            yield
+        job.team.gather(None)  # the files are complete when any process returns
+
+
+def _told(team: Team, folder: RunFolder | None, callbacks: Sequence[Callback]) -> list[Callback]:
+    """The callbacks of this process: of several that train together, the first one has all."""
+    return [*([JsonLines(folder.metrics)] if folder else []), *callbacks] if team.first else []
 
 
 def _work(job: Job) -> float:
@@ -221,10 +244,12 @@ class _Prepared(NamedTuple):
 
 
 @contextmanager
-def _surroundings(job: Job) -> Iterator[None]:
-    """Lock the folder, apply the settings of PyTorch, and seed the random numbers within the ``with`` block."""
+def _surroundings(job: Job, resume: bool) -> Iterator[None]:
+    """Check and lock the folder, apply PyTorch's settings, and seed the random numbers within the ``with`` block."""
     device, folder = job.model.device, job.folder
-    alone = locks.alone_in(folder.path) if folder else nullcontext()
+    alone = locks.alone_in(folder.path) if folder and job.team.first else nullcontext()
+    if job.team.first:
+        job.check_folder(resume)
     generators = [device] if device.type == "cuda" else []
     with (
         alone,
@@ -237,41 +262,48 @@ def _surroundings(job: Job) -> Iterator[None]:
 
 
 @contextmanager
-def _discarding(folder: RunFolder | None) -> Iterator[None]:
+def _discarding(job: Job) -> Iterator[None]:
     """Remove the files of a run that fails before its first checkpoint."""
     try:
         yield
     except HyperfrontError:
-        if folder:
-            folder.discard()
+        if job.folder and job.team.first:
+            job.folder.discard()
         raise
 
 
 def _prepare(job: Job, engine: str, resume: bool) -> _Prepared:
     """Make optimizer, state and engine of a new or resumed run; try out the first step of a new run."""
     model, problem, settings, folder = job.model, job.problem, job.settings, job.folder
+    team = job.team
+    if not team.alone:
+        follow_first(model.state_dict().values())
     optimizer = settings.make_optimizer(model.parameters())
     steps = settings.epochs * problem.train.source.steps(settings.batch_size)
     lesson = problem.lesson
     if lesson is not None:
         lesson.teacher.ready(model, job.solver.convention)
     practice = problem if lesson is None else lesson.practice(problem)
+    practice = practice if team.alone else shared_problem(practice)
     step = Step(model, practice, job.solver, share_batch=settings.share_batch and lesson is None)
     if settings.precision == "bf16":
         step.dtype = torch.bfloat16
     state = TrainingState(model, step, optimizer, settings.make_schedule(optimizer, steps))
-    checkpoints = Checkpoints(folder, state, job.identity(), keep=job.keep)
-    if folder:
-        for file in folder.temporary():
-            file.unlink(missing_ok=True)
-    if resume:
-        checkpoints.resume()
-    epochs = Epochs(state, problem, job.preferences, settings)
-    if state.position.epoch == state.position.step == 0:
-        epochs.try_out()
-    if folder and not folder.config.exists():
-        folder.create(job.config(), environment(model.device))
-    with _discarding(folder):
+    checkpoints = Checkpoints(folder, state, job.identity(), keep=job.keep, writes=team.first)
+    for file in folder.temporary() if folder and team.first else ():
+        file.unlink(missing_ok=True)
+    for turn in (True, False) if resume else ():  # rank 0 first: it may repair files
+        with team.raising():
+            if team.first == turn:
+                checkpoints.resume()
+    epochs = Epochs(state, problem, job.preferences, settings, team)
+    with team.raising():
+        if state.position.epoch == state.position.step == 0:
+            epochs.try_out()
+        if folder and team.first and not folder.config.exists():
+            folder.create(job.config(), environment(model.device))
+    with _discarding(job):
+        check_place(job, state)
         return _Prepared(epochs, make_engine(engine, epochs), checkpoints)
 
 
@@ -285,18 +317,19 @@ def _finish(job: Job, checkpoints: Checkpoints) -> Front | None:
         warnings.warn("no point of the validation front is below the reference: rays are not aligned", stacklevel=3)
     elif job.align:
         told = partial(tell, job.callbacks, "aligned")
-        alignment.align(model, job.problem.val, batch_size=batch_size, turned=told)
+        measure = partial(measured, team=job.team)
+        alignment.align(model, job.problem.val, batch_size=batch_size, turned=told, measure=measure)
         checkpoints.write_aligned()
     if not job.validates:
         return None
-    front = evaluate(model, job.problem.val, job.rays, batch_size=batch_size)
+    front = measured(model, job.problem.val, job.rays, batch_size=batch_size, team=job.team)
     if len(front) > 1 and (front.losses == front.losses[0]).all():
         warnings.warn(
             f"all {len(front)} rays have the same validation losses: the hypernetwork ignores its ray; try inputs of "
             "unit size, a larger hidden dimension, or a lower learning rate",
             stacklevel=3,
         )
-    if folder:
+    if folder and job.team.first:
         front.save(folder.front)
     return front
 

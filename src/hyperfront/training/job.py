@@ -21,6 +21,7 @@ from hyperfront.storage.provenance import describe, refuse_difference, units
 from hyperfront.training.callbacks import Callback
 from hyperfront.training.runs import RunFolder, identity_of
 from hyperfront.training.settings import Settings
+from hyperfront.training.team import Team
 
 
 def record_of(problem: Problem, solver: Solver, seed: int) -> dict[str, Any]:
@@ -50,6 +51,7 @@ class Job:
     folder: RunFolder | None
     callbacks: Sequence[Callback]
     keep: int | Literal["all"]
+    team: Team
 
     @property
     def validates(self) -> bool:

@@ -22,6 +22,8 @@ from hyperfront.training.validation import calibrate, validate
 
 FALLBACK_SHARE = 0.5
 """Training ends with an error if the solver fell back on more than this share of an epoch's rays."""
+TOGETHER = 10
+"""The number of steps after which processes that train together agree whether to stop."""
 
 
 def run_epochs(job: Job, epochs: Epochs, engine: Engine, checkpoints: Checkpoints) -> list[dict[str, Any]]:
@@ -40,7 +42,7 @@ def run_epochs(job: Job, epochs: Epochs, engine: Engine, checkpoints: Checkpoint
                 if position.step < steps and keeps_going.paused and not _broken(state):
                     checkpoints.write()
                     continue
-                if position.step < steps and request.made:
+                if position.step < steps and keeps_going.stopping:
                     raise request.stopped(_stop(checkpoints, resumable=epochs.source.exact))
                 record = _record(state, steps)
                 _refuse_broken(state, steps)
@@ -51,7 +53,7 @@ def run_epochs(job: Job, epochs: Epochs, engine: Engine, checkpoints: Checkpoint
                 tell(job.callbacks, "epoch_ended", record)
                 done = _done(job, position)
                 checkpoints.write_if_due(done=done)
-                if request.made and not done:
+                if keeps_going.asked() and not done:
                     raise request.stopped(_stop(checkpoints, resumable=True))
         finally:
             tell(job.callbacks, "finished")
@@ -63,13 +65,24 @@ class _KeepsGoing:
 
     def __init__(self, job: Job, epochs: Epochs, checkpoints: Checkpoints, request: Request):
         self.callbacks, self.checkpoints, self.request = job.callbacks, checkpoints, request
-        self.resumable = epochs.source.exact
-        self.paused = False
+        self.resumable, self.team, self.position = epochs.source.exact, job.team, epochs.state.position
+        self.stopping = self.paused = False
 
     def __call__(self) -> bool:
         tell(self.callbacks, "stepped")
-        self.paused = not self.request.made and self.resumable and self.checkpoints.due_within()
-        return not (self.request.made or self.paused)
+        if not self.team.alone and self.position.step % TOGETHER:
+            return True
+        self.stopping = self.asked()
+        self.paused = not self.stopping and self.resumable and self.checkpoints.due_within()
+        return not (self.stopping or self.paused)
+
+    def asked(self) -> bool:
+        """Whether a signal came, to any process of the job."""
+        if self.team.alone:
+            return self.request.made
+        number = self.team.largest(self.request.number or 0)
+        self.request.number = self.request.number or number or None
+        return number > 0
 
 
 def _done(job: Job, position: Position) -> bool:
@@ -83,9 +96,9 @@ def _end_epoch(job: Job, epoch: int, checkpoints: Checkpoints) -> dict[str, Any]
     last = epoch == settings.epochs
     if not job.validates or not (last or epoch % settings.validate_every == 0):
         if last:
-            calibrate(job.model, job.problem, settings.batch_size)
+            calibrate(job.model, job.problem, settings.batch_size, job.team)
         return {}
-    front, summary = validate(job.model, job.problem, job.rays, settings.batch_size)
+    front, summary = validate(job.model, job.problem, job.rays, settings.batch_size, job.team)
     reached = job.criterion(front) if job.criterion else summary["hypervolume"]
     if job.problem.has_data and _improved(position, reached):
         checkpoints.keep_best()

@@ -8,7 +8,8 @@ of the hypernetwork. So the gradients of the hypernetwork, which are a hundred t
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -22,10 +23,31 @@ def world_size() -> int:
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
+def job_size() -> int:
+    """The number of processes that a launcher such as torchrun started, whether they have found each other or not."""
+    return max(world_size(), int(os.environ.get("WORLD_SIZE", 1)))
+
+
+@contextmanager
+def connected() -> Iterator[None]:
+    """Explain a failure of communication within the ``with`` block."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise HyperfrontError(
+            "the connection to another process of this job is lost",
+            got=f"{str(error).strip().partition(chr(10))[0]} (rank {dist.get_rank()} of {dist.get_world_size()})",
+            expected="all processes of the job alive until the end",
+            fix="the process that ended first says why; start the job again with resume=True to continue from its last "
+            "checkpoint, or let torchrun do so (--max-restarts)",
+        ) from error
+
+
 def average(tensors: Iterable[Tensor]) -> None:
     """Replace each tensor by its mean over the ranks, in place."""
     for tensor in tensors:
-        dist.all_reduce(tensor)
+        with connected():
+            dist.all_reduce(tensor)
         tensor.div_(dist.get_world_size())
 
 
@@ -33,7 +55,8 @@ def follow_first(tensors: Iterable[Tensor]) -> None:
     """Replace the values of each tensor by those of rank 0, in place."""
     for tensor in tensors:
         dense = tensor.contiguous()
-        dist.broadcast(dense, src=0)
+        with connected():
+            dist.broadcast(dense, src=0)
         if dense is not tensor:
             tensor.copy_(dense)
 
@@ -41,7 +64,8 @@ def follow_first(tensors: Iterable[Tensor]) -> None:
 def check_same(rays: Tensor) -> None:
     """Raise an error if the ranks do not have the same rays."""
     everywhere = [torch.empty_like(rays) for _ in range(dist.get_world_size())]
-    dist.all_gather(everywhere, rays.contiguous())
+    with connected():
+        dist.all_gather(everywhere, rays.contiguous())
     if not all(torch.equal(rays, other) for other in everywhere):
         raise HyperfrontError(
             "the processes of this job train at different rays",
@@ -52,12 +76,10 @@ def check_same(rays: Tensor) -> None:
 
 def refuse_several(what: str) -> None:
     """Raise an error in a job of several processes, where each process would do the same work."""
-    size = max(world_size(), int(os.environ.get("WORLD_SIZE", 1)))
-    if size > 1:
+    if (size := job_size()) > 1:
         raise HyperfrontError(
             f"{what} does not share its work among processes",
             got=f"a job of {size} processes",
             expected="one process",
-            fix="start it without torchrun, or train with hyperfront.backward in your own loop, which averages losses "
-            "and gradients over the ranks",
+            fix="start it without torchrun; hyperfront.fit and `hyperfront train` share their work",
         )

@@ -50,6 +50,7 @@ from hyperfront.training import Progress, fit
 from hyperfront.training.fitting import settings_of
 from hyperfront.training.runs import Run, RunFolder
 from hyperfront.training.step import Step
+from hyperfront.training.team import Team, join, restarted
 
 _SOLVER = (
     "Solver. A ray r asks for equal r_j l_j (epo, tchebycheff, stch), a direction of the losses (pbi, cosmos, pmtl, "
@@ -96,6 +97,7 @@ def train(
         hyperfront train multi-fashion-mnist --preset best --device cuda
         hyperfront train dtlz2 --arguments m=4 --epochs 100
         hyperfront train fonseca --solver ls --out runs/ls --resume
+        torchrun --nproc-per-node 4 -m hyperfront train adult --out runs/a
 
     Args:
         arguments: Arguments of the problem, such as m=4.
@@ -123,7 +125,8 @@ def train(
         model={} if hidden is None else {"hidden": hidden},
         arguments=parse(arguments),
     )
-    refuse_unusable(out, result, resume)
+    team = join()
+    resume = _ready(team, out, result, resume)
     built = build(name, data_dir=data_dir, **settings.arguments)
     if not 0 <= seed < 2**63:
         raise HyperfrontError("the seed is out of range", got=seed, expected="0 to 2**63 - 1")
@@ -156,6 +159,8 @@ def train(
             validation_rays=settings.evaluation_rays,
             callbacks=[Progress()],
         )
+    if not team.first:
+        return
     seconds = before + time.perf_counter() - start
     report(run, built, seconds=seconds)
     if result is not None:
@@ -169,6 +174,19 @@ def train(
             "hypervolume {hypervolume:.4f}, uniformity {uniformity:.4f}",
         )
         console.print(f"\n{split}{reached.format(**found.fronts['test'])}; {result}")
+
+
+def _ready(team: Team, out: Path | None, result: Path | None, resume: bool) -> bool:
+    """Check the files that are asked for, and return whether to continue a run. Of several processes that train
+    together, the first one writes and prints."""
+    if not team.alone and out is None:
+        raise HyperfrontError("several processes need one run folder", fix="add --out FOLDER, which all of them see")
+    resume = resume or restarted()
+    if team.first:
+        refuse_unusable(out, result, resume)
+    else:
+        console.quiet = True
+    return resume
 
 
 def refuse_unusable(out: Path | None, result: Path | None, resume: bool) -> None:

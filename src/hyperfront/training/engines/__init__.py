@@ -17,11 +17,12 @@ from typing import Protocol
 
 import torch
 
-from hyperfront.errors import unknown_name
+from hyperfront.errors import HyperfrontError, unknown_name
 from hyperfront.training.engines.compiled import Compiled
 from hyperfront.training.engines.eager import Eager
 from hyperfront.training.engines.graph import CudaGraphs, NotCapturable
 from hyperfront.training.epochs import Epochs
+from hyperfront.training.shares import SharedStep
 
 ENGINES = ("auto", "eager", "compiled", "graph")
 
@@ -40,6 +41,8 @@ def make_engine(name: str, epochs: Epochs) -> Engine:
     """Make the engine of that name; ``auto`` falls back to ``eager`` with a warning if a GPU cannot run the graph."""
     if name not in ENGINES:
         raise unknown_name("engine", name, ENGINES)
+    if not epochs.team.alone:
+        return _shared(name, epochs)
     if name == "compiled" and epochs.model.device.type == "cpu":
         return Compiled(epochs)
     if name == "compiled":
@@ -56,3 +59,12 @@ def make_engine(name: str, epochs: Epochs) -> Engine:
                 raise
             warnings.warn(f"steps run one by one, not as a CUDA graph: {error.got}", stacklevel=2)
     return Eager(epochs)
+
+
+def _shared(name: str, epochs: Epochs) -> Engine:
+    """Make the engine of a job of several processes, whose steps wait for each other."""
+    if name not in ("auto", "eager"):
+        raise HyperfrontError(
+            "several processes take their steps one by one", got=f"engine = {name!r}", expected='"auto" or "eager"'
+        )
+    return Eager(epochs, SharedStep(epochs.state.step, epochs.team))

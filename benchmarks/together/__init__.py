@@ -1,0 +1,1 @@
+"""Parts of benchmarks/ranks.py: the cases, and what a process of a job does."""
