@@ -24,6 +24,7 @@ from hyperfront.storage import files
 from hyperfront.tabular import near_constant
 from hyperfront.tabular import problem as make_problem
 from hyperfront.training import Progress, fit
+from hyperfront.training.ranks import refuse_several
 from hyperfront.training.runs import Run, RunFolder
 
 Words = Annotated[tuple[str, ...], option("NAME ..")]
@@ -84,6 +85,7 @@ def train_table(
         out: Run folder; by default a new one below runs/.
         resume: Continue the run in --out, or begin it there.
     """
+    refuse_several("training on a table")
     refuse_unusable(out, None, resume)
     limits = {name: _limit(name, bound) for name, bound in parse(limit).items()}
     _check_question(limit, minimize or maximize, confidence)
