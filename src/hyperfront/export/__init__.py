@@ -2,6 +2,7 @@
 
 - :func:`weights`: the network at a ray as safetensors, with a loader of a few lines;
 - :func:`pt2` and :func:`onnx`: the graph of that network, or of hypernetwork and target with the ray as an input;
+- :func:`adapters`: low-rank additions as LoRA folders of peft, one for each objective or ray;
 - :func:`int8`: a model whose hypernetwork takes a quarter of the bytes;
 - :func:`card`: a description of a model in words and tables (Markdown).
 
@@ -13,10 +14,11 @@
 ['net.safetensors', 'net.py']
 """
 
+from hyperfront.export.adapters import adapters
 from hyperfront.export.card import card
 from hyperfront.export.formats import onnx, pt2
 from hyperfront.export.graph import graph
 from hyperfront.export.int8 import int8
 from hyperfront.export.weights import weights
 
-__all__ = ["card", "graph", "int8", "onnx", "pt2", "weights"]
+__all__ = ["adapters", "card", "graph", "int8", "onnx", "pt2", "weights"]

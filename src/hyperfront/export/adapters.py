@@ -1,0 +1,153 @@
+"""Adapters: low-rank additions as ordinary LoRA folders of ``peft``, which other programs load without hyperfront.
+
+A :class:`~hyperfront.model.assemblies.LowRank` adds ``B(r) A(r)`` to matrices of the module, which at one ray is one
+LoRA adapter. With ``linear=True`` the addition is ``sum_t r_t B_t A_t``: one adapter for each objective, whose scales
+are the ray. So programs that mix adapters on request (``add_weighted_adapter`` of peft, ``combination_type="cat"``, or
+per-request scales of a server) have the whole front in ``m`` folders.
+
+A layer's factors are those of peft: ``lora_A [k, in]`` and ``lora_B [out, k]`` of a linear layer, the same with the
+kernel's sides for a convolution, and the transposed factors in the other order for an embedding.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from hyperfront.errors import HyperfrontError
+from hyperfront.model import ParetoModel
+from hyperfront.model.assemblies import LowRank
+from hyperfront.storage import files
+
+CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
+BASE = "base.safetensors"
+
+
+def adapters(model: ParetoModel, folder: str | Path, rays: Tensor | Sequence | None = None) -> list[Path]:
+    """Write a folder that ``peft.PeftModel.from_pretrained(module, path)`` loads, for each objective or for each ray.
+
+    Without ``rays``, a model of ``hypernet="low_rank", linear=True`` becomes ``m`` adapters named by its objectives,
+    whose scales are the ray. With ``rays``, any low-rank model becomes one adapter for each of them. Tensors that all
+    rays share and that were trained, such as biases, are in ``base.safetensors`` beside the folders:
+    ``module.load_state_dict(load_file(path), strict=False)`` before the adapters are loaded.
+    """
+    assembly = model.target.assembly
+    if not isinstance(assembly, LowRank):
+        raise HyperfrontError(
+            "only low-rank additions are LoRA adapters",
+            got=f"generated tensors of the kind {assembly.kind!r}",
+            expected='hyperfront.wrap(..., hypernet="low_rank")',
+            fix="of a module that has adapters of peft, model.at(ray).save_pretrained(folder) writes those of a ray",
+        )
+    if rays is None and model.hypernet.kind != "linear":
+        raise HyperfrontError(
+            "adapters whose scales are the ray need additions that are linear in the ray",
+            got=f"the hypernetwork {model.hypernet.kind!r}",
+            fix="adapters(model, folder, rays=...) for one adapter at each ray, or linear=True in hyperfront.wrap",
+        )
+    layers = [_Layer(model.target.skeleton, name) for name in assembly.names]
+    folder, written = files.as_path(folder), []
+    with torch.no_grad():
+        chosen = model.check(torch.eye(model.m)) if rays is None else model.prepare(rays)
+        for index, theta in enumerate(model.hypernet(chosen)):
+            factors = _factors(model, theta, None if rays is not None else index)
+            name = f"ray-{index + 1}" if rays is not None else _named(model.objectives[index])
+            written.append(_write(folder / name, layers, factors))
+    _write_base(model, folder)
+    return written
+
+
+class _Layer:
+    """A layer of the module, by the name of its weight."""
+
+    def __init__(self, module: nn.Module, weight: str):
+        self.name, _, tensor = weight.rpartition(".")
+        layer = module.get_submodule(self.name)
+        self.shape, self.embedding = getattr(layer, tensor).shape, isinstance(layer, nn.Embedding)
+        known = isinstance(layer, (nn.Linear, nn.Embedding, *CONVOLUTIONS))
+        if not known or tensor != "weight" or getattr(layer, "groups", 1) != 1:
+            raise HyperfrontError(
+                "peft has no LoRA for this tensor",
+                got=f"{weight} of a {type(layer).__name__}",
+                expected="weights of linear layers, embeddings and convolutions without groups",
+                fix="hyperfront.wrap(..., generate=...) chooses the tensors",
+            )
+
+    def tensors(self, down: Tensor, up: Tensor) -> dict[str, Tensor]:
+        """Name the factors ``down [k, in]`` and ``up [out, k]`` as peft does."""
+        start, k = f"base_model.model.{self.name}", len(down)
+        if self.embedding:
+            return {f"{start}.lora_embedding_A": up.T.contiguous(), f"{start}.lora_embedding_B": down.T.contiguous()}
+        ones = [1] * (len(self.shape) - 2)
+        return {
+            f"{start}.lora_A.weight": down.reshape(k, *self.shape[1:]).contiguous(),
+            f"{start}.lora_B.weight": up.reshape(len(up), k, *ones).contiguous(),
+        }
+
+
+def _factors(model: ParetoModel, theta: Tensor, term: int | None) -> list[tuple[Tensor, Tensor]]:
+    """The factors ``down [k, in]`` and ``up [out, k]`` of each tensor: of all terms together, or of one."""
+    assembly: Any = model.target.assembly
+    parts = [part.view(spec.shape) for spec, part in zip(assembly.parts, theta.cpu().split(model.target.sizes))]
+    count, found = len(assembly.names), []
+    for index in range(count):
+        down, ups = parts[index], parts[count + index :: count]
+        if term is None:
+            found.append((down, torch.cat(ups, dim=1)))
+        else:
+            found.append((down.chunk(assembly.terms)[term], ups[term]))
+    return found
+
+
+def _write(folder: Path, layers: Sequence[_Layer], factors: Sequence[tuple[Tensor, Tensor]]) -> Path:
+    tensors: dict[str, Tensor] = {}
+    for layer, pair in zip(layers, factors):
+        tensors |= layer.tensors(*pair)
+    ranks = {layer.name: len(down) for layer, (down, _) in zip(layers, factors)}
+    most = max(ranks.values())
+    others = {f"^{re.escape(name)}$": rank for name, rank in ranks.items() if rank != most}
+    config = _peft().LoraConfig(
+        r=most,
+        lora_alpha=most,  # peft multiplies by alpha / r, which is 1 here
+        rank_pattern=others,
+        alpha_pattern=others,
+        target_modules=[*ranks] if _clear(ranks) else "|".join(map(re.escape, ranks)),
+        inference_mode=True,
+    )
+    files.make_folder(folder)
+    config.save_pretrained(folder)
+    save_file(tensors, folder / "adapter_model.safetensors", metadata={"format": "pt"})
+    return folder
+
+
+def _clear(names: Sequence[str] | dict[str, int]) -> bool:
+    """Whether no name is the end of another one: peft takes a name for all layers whose names end like it."""
+    return all("." in name for name in names) and not any(
+        other.endswith(f".{name}") for name in names for other in names
+    )
+
+
+def _write_base(model: ParetoModel, folder: Path) -> None:
+    """Write the tensors that all rays share and that were trained."""
+    trained = {spec.name for spec in model.target.tensors if spec.role == "trained"}
+    shared = {name: t.detach().cpu().contiguous() for name, t in model.target.shared().items() if name in trained}
+    if shared:
+        save_file(shared, folder / BASE, metadata={"format": "pt"})
+
+
+def _named(objective: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", objective)
+
+
+def _peft() -> Any:
+    try:
+        return importlib.import_module("peft")
+    except ImportError:
+        raise HyperfrontError("peft is not installed", fix="pip install peft") from None

@@ -1,0 +1,112 @@
+"""Adapters of peft, in and out: modules that carry them, and low-rank models as LoRA folders."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+import hyperfront as hf
+from hyperfront.errors import HyperfrontError
+from hyperfront.export import adapters
+
+peft = pytest.importorskip("peft")
+RAYS = torch.tensor([[0.2, 0.3, 0.5], [0.7, 0.2, 0.1]])
+OBJECTIVES = ["first", "second/third", "last"]
+
+
+class Net(nn.Module):
+    """An embedding, a convolution and linear layers of different ranks."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(7, 6)
+        self.conv = nn.Conv1d(6, 5, 3, padding=1)
+        self.body = nn.Sequential(nn.Linear(5, 8), nn.Tanh())
+        self.head = nn.ModuleDict({"body": nn.Linear(8, 2)})
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = self.conv(self.embed(x).mT).mT
+        return self.head["body"](self.body(hidden)).mean(1)
+
+
+def trained(**options) -> tuple[nn.Module, hf.ParetoModel]:
+    """A low-rank model away from its start, and the module that it was made of."""
+    torch.manual_seed(0)
+    module = Net()
+    model = hf.wrap(module, OBJECTIVES, hypernet="low_rank", **options)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.05 * torch.randn_like(parameter))
+    return module, model.eval()
+
+
+def with_base(module: nn.Module, folder) -> nn.Module:
+    if (folder / "base.safetensors").exists():
+        module.load_state_dict(load_file(folder / "base.safetensors"), strict=False)
+    return module
+
+
+X = torch.randint(0, 7, (9, 4), generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize("base", ["train", "freeze"])
+def test_adapters_scaled_by_the_ray_are_the_network_at_that_ray(tmp_path, base):
+    module, model = trained(linear=True, base=base)
+    written = adapters(model, tmp_path)
+    assert [path.name for path in written] == ["first", "second-third", "last"]
+    loaded = peft.PeftModel.from_pretrained(with_base(module, tmp_path), written[0], adapter_name="0")
+    for index, path in enumerate(written[1:], 1):
+        loaded.load_adapter(path, adapter_name=str(index))
+    for number, ray in enumerate(RAYS):
+        loaded.add_weighted_adapter(["0", "1", "2"], ray.tolist(), f"ray {number}", combination_type="cat")
+        loaded.set_adapter(f"ray {number}")
+        torch.testing.assert_close(loaded.eval()(X), model.at(ray)(X), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("options", [{"rank": 2}, {"linear": True}, {"base": "freeze"}], ids=str)
+def test_one_adapter_for_each_ray(tmp_path, options):
+    _, model = trained(**options)
+    for path, ray in zip(adapters(model, tmp_path, RAYS), RAYS):
+        torch.manual_seed(0)
+        loaded = peft.PeftModel.from_pretrained(with_base(Net(), tmp_path), path)
+        torch.testing.assert_close(loaded.eval()(X), model.at(ray)(X), rtol=1e-5, atol=1e-5)
+
+
+CONFIGS = {
+    "LoRA": lambda: peft.LoraConfig(r=2, target_modules=["0"]),
+    "DoRA": lambda: peft.LoraConfig(r=2, target_modules=["0"], use_dora=True),
+    "IA3": lambda: peft.IA3Config(target_modules=["0"], feedforward_modules=[]),
+    "LoHa": lambda: peft.LoHaConfig(r=2, target_modules=["0"]),
+}
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_the_adapters_of_a_peft_model_are_what_is_generated(tmp_path, name):
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 2))
+    adapted = peft.get_peft_model(module, CONFIGS[name]())
+    model = hf.wrap(adapted, ["left", "right"], hidden=6)
+    trainable = {key for key, parameter in adapted.named_parameters() if parameter.requires_grad}
+    assert trainable and trainable == set(model.target.assembly.names)
+    x = torch.randn(5, 4)
+    assert hf.check(model, x, lambda net: (net(x).square().mean(), (net(x) - 1).square().mean())).error < 1e-4
+    with torch.no_grad():
+        for parameter in model.hypernet.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    at = model.at([0.3, 0.7])
+    at.save_pretrained(tmp_path)
+    torch.manual_seed(0)
+    again = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 2))
+    torch.testing.assert_close(peft.PeftModel.from_pretrained(again, tmp_path).eval()(x), at(x), rtol=1e-5, atol=1e-5)
+
+
+def test_only_low_rank_models_are_adapters(tmp_path):
+    with pytest.raises(HyperfrontError, match="only low-rank"):
+        adapters(hf.wrap(nn.Linear(3, 2), OBJECTIVES), tmp_path)
+    with pytest.raises(HyperfrontError, match="linear in the ray"):
+        adapters(hf.wrap(nn.Linear(3, 2), OBJECTIVES, hypernet="low_rank"), tmp_path)
+    attention = hf.wrap(nn.MultiheadAttention(4, 2), OBJECTIVES, hypernet="low_rank", linear=True)
+    with pytest.raises(HyperfrontError, match="no LoRA for this tensor"):
+        adapters(attention, tmp_path)
