@@ -137,7 +137,9 @@ class Checkpoints:
     def _keep_epoch(self) -> None:
         """Give ``last`` the name of its epoch too, and remove older epochs than those to keep."""
         epoch = self.state.position.epoch
-        if self.folder is None or self.keep == TWO or self.state.position.step or not self.folder.last.exists():
+        if self.folder is None or not self.writes or self.keep == TWO or self.state.position.step:
+            return
+        if not self.folder.last.exists():
             return
         files.link(self.folder.last, self.folder.epoch(epoch))
         if self.keep != "all":
