@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test check web browser bench faults report clean
+.PHONY: demo test check web browser bench faults report docs clean
 
 demo: $(READY)
 	$(BIN)/hyperfront demo
@@ -36,6 +36,10 @@ faults: $(READY)
 # Every table and figure of the paper, from the result files in the repository.
 report: $(READY)
 	$(BIN)/python -m reproduction report
+
+# The documentation as a site: build/docs/index.html. A warning is an error.
+docs: $(READY)
+	$(BIN)/python -m sphinx -q -W --keep-going -d build/trees docs build/docs
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "hyperfront needs Python 3.11 or newer, this is %s: set PYTHON=..." % sys.version)'
