@@ -15,7 +15,8 @@ from torch.utils.data import DataLoader, IterableDataset, SubsetRandomSampler, T
 import hyperfront as hf
 from hyperfront.errors import ProblemError
 from hyperfront.problem.losses import Gathered, Mean, SetLoss, as_measure
-from hyperfront.problem.sources import LoaderSource, NoData, TensorSource, as_source, as_sources, looking
+from hyperfront.problem.sources import LoaderSource, NoData, TensorSource, looking
+from hyperfront.problem.splits import as_source, as_sources
 from hyperfront.storage.batches import arguments, row_range, rows, split, take
 from hyperfront.storage.nests import map_tensors, tensors
 

@@ -19,8 +19,9 @@ from hyperfront.errors import DataError, HyperfrontError
 from hyperfront.problem.registry import build
 from hyperfront.zoo.data import download, find, read
 from hyperfront.zoo.data.checksums import note
+from hyperfront.zoo.data.datafile import DataFile, Dataset
 from hyperfront.zoo.data.idx import parse
-from hyperfront.zoo.data.registry import DATASETS, DataFile, Dataset, datafile
+from hyperfront.zoo.data.registry import DATASETS, datafile
 from tests.helpers.data import DATA
 
 CONTENT = bytes(range(256)) * 1000

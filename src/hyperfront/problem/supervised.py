@@ -13,7 +13,8 @@ from hyperfront.problem.described import Score, as_loss, as_score
 from hyperfront.problem.losses import Measure
 from hyperfront.problem.presentation import Presentation
 from hyperfront.problem.problem import Problem, check_reference
-from hyperfront.problem.sources import Augmentation, Deferred, as_sources
+from hyperfront.problem.sources import Augmentation
+from hyperfront.problem.splits import Deferred, as_sources
 from hyperfront.problem.units import Units
 from hyperfront.storage import batches
 from hyperfront.storage.batches import Batch

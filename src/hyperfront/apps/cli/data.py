@@ -15,8 +15,9 @@ from hyperfront.apps.cli.output import console
 from hyperfront.errors import DataError
 from hyperfront.zoo.data import cache, locate, missing, named_folder
 from hyperfront.zoo.data.checksums import note
+from hyperfront.zoo.data.datafile import DataFile
 from hyperfront.zoo.data.download import fetch as download
-from hyperfront.zoo.data.registry import DATASETS, DataFile, dataset
+from hyperfront.zoo.data.registry import DATASETS, dataset
 
 DESCRIPTION = "List, fetch, check and prepare the data sets of the built-in problems."
 

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from hyperfront.errors import DataError
 from hyperfront.zoo.data.checksums import verify
+from hyperfront.zoo.data.datafile import DataFile
 from hyperfront.zoo.data.download import cache, fetch
-from hyperfront.zoo.data.registry import DataFile, datafile
+from hyperfront.zoo.data.registry import datafile
 
 
 def find(name: str, data_dir: str | Path | None = None) -> Path:

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from hyperfront.errors import DataError
-from hyperfront.zoo.data.registry import DataFile
+from hyperfront.zoo.data.datafile import DataFile
 
 
 def verify(file: DataFile, path: Path) -> None:

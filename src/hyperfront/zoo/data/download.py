@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hyperfront.errors import DataError
-from hyperfront.zoo.data.registry import DataFile
+from hyperfront.zoo.data.datafile import DataFile
 
 BLOCK = 1 << 16
 PATIENCE = 30  # seconds without an answer
