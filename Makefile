@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+SITE_READY := $(VENV)/.site-ready
 
 .PHONY: demo test check web browser bench faults report docs clean
 
@@ -37,9 +38,14 @@ faults: $(READY)
 report: $(READY)
 	$(BIN)/python -m reproduction report
 
-# The documentation as a site: build/docs/index.html. A warning is an error.
-docs: $(READY)
+# The documentation as a site: build/docs/index.html. A misspelled word or a warning is an error.
+docs: $(SITE_READY)
+	$(BIN)/codespell
 	$(BIN)/python -m sphinx -q -W --keep-going -d build/trees docs build/docs
+
+$(SITE_READY): $(READY)
+	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	touch $@
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "hyperfront needs Python 3.11 or newer, this is %s: set PYTHON=..." % sys.version)'
