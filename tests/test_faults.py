@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import mutants
 from tests.faults import record
 
 ROOT = Path(__file__).parents[1]
@@ -27,4 +28,10 @@ def test_a_few_faults_of_every_kind_end_as_promised():
 def test_the_page_shows_the_recorded_counts_and_nothing_failed():
     counts, page = record.load(), record.PAGE.read_text()
     assert record.with_table(page, counts) == page
-    assert not [row for row, count in counts.items() if count["failed"] or not count["tried"]]
+    assert not [row for row, kinds in counts.items() if any(count["failed"] for count in kinds.values())]
+
+
+def test_the_page_shows_the_recorded_scores_of_mutants():
+    scores, page = mutants.load(), record.PAGE.read_text()
+    assert mutants.with_table(page, scores) == page
+    assert all(score["noticed"] + len(score["survivors"]) == score["tried"] for score in scores.values())

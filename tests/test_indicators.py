@@ -22,6 +22,7 @@ from hyperfront.indicators import (
     hypervolume,
     igd_plus,
     nondominated,
+    nondominated_share,
     nonuniformity,
     spacing,
     uniformity,
@@ -107,6 +108,14 @@ def test_nonuniformity_is_the_relative_entropy_to_the_uniform_distribution(pair)
     assert nonuniformity(losses, rays).tolist() == pytest.approx(expected, abs=1e-12)
 
 
+@given(pairs())
+@random_inputs
+def test_numbers_of_single_precision_are_measured_in_double_precision(pair):
+    single = [part.float() for part in pair]
+    for measure in (nonuniformity, uniformity, cross_angle):
+        assert torch.equal(measure(*single), measure(*(part.double() for part in single)))
+
+
 @given(pairs(), st.floats(1.5, 10))
 @random_inputs
 def test_uniformity_lies_between_one_minus_log_m_and_one_in_every_base(pair, base):
@@ -180,7 +189,7 @@ def test_the_cross_angle_is_that_of_the_law_of_cosines(pair):
     a, b, c = losses.norm(dim=1), rays.norm(dim=1), (losses - rays).norm(dim=1)
     cosine = ((a * a + b * b - c * c) / (2 * a * b)).clamp(-1, 1)
     torch.testing.assert_close(torch.deg2rad(cross_angle(losses, rays)).cos(), cosine, atol=1e-7, rtol=0)
-    assert cross_angle(3 * rays, rays).max() < 1e-4
+    assert cross_angle(3 * rays, rays).max() < 1e-4 and cross_angle(-3 * rays, rays).min() > 180 - 1e-4
 
 
 # ---- domination, distances ---------------------------------------------------------------------------------------
@@ -195,6 +204,13 @@ def test_nondominated_agrees_with_moocore_and_with_the_definition_also_for_equal
     for kept, point in zip(mask.tolist(), rows):
         beaten = any(all(a <= b for a, b in zip(other, point)) and other != point for other in rows)
         assert kept is not beaten
+
+
+@given(tables(0, 2, rows=(1, 12), integers=True))
+@random_inputs
+def test_copies_of_a_point_count_once_in_the_share_of_the_nondominated(losses):
+    different = {tuple(row) for row, kept in zip(losses.tolist(), nondominated(losses).tolist()) if kept}
+    assert nondominated_share(losses) == len(different) / len(losses)
 
 
 @given(tables(0, 2, rows=(1, 8)), st.integers(0, 1000))

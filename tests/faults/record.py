@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 import hyperfront
+from tests.faults.kinds import FITTED
 
 DOCS = Path(__file__).parents[2] / "docs"
 COUNTS, PAGE = DOCS / "faults.json", DOCS / "reliability.md"
@@ -24,13 +25,18 @@ ROWS = {
     "clocks": "runs whose clocks jump; the same bytes",
     "locks": "runs on file systems without locks; the same bytes, and a warning",
 }
+KINDS = {row: [*FITTED] for row in ("damage", "recovery", "clocks", "locks")} | {
+    "swaps": ["hf.fit"],
+    "small_disks": [*FITTED, "hyperfront train", "hyperfront train data.csv"],
+}
+"""The kinds of runs of a row, where these are not all."""
 MARKS = ("<!-- counts of tests/faults -->", "<!-- end of the counts -->")
 
 
-def add(row: str, tried: int, failed: int, seconds: float) -> None:
-    """Put the counts of one row into the file and the table."""
+def add(row: str, kind: str, tried: int, failed: int, seconds: float) -> None:
+    """Put the counts of one row and kind of run into the file and the table."""
     counts = load()
-    counts[row] = {
+    counts.setdefault(row, {})[kind] = {
         "tried": tried,
         "failed": failed,
         "seconds": round(seconds),
@@ -47,12 +53,15 @@ def load() -> dict[str, Any]:
 
 def with_table(page: str, counts: dict[str, Any]) -> str:
     """The page with the table of these counts between the marks."""
-    lines = ["| fault, and what must follow | tried | failed |", "|---|---|---|"]
-    lines += [
-        f"| {words} | {counts[row]['tried']:,} | {counts[row]['failed']:,} |"
-        for row, words in ROWS.items()
-        if row in counts
-    ]
-    start, end = map(re.escape, MARKS)
-    table = "\n".join([MARKS[0], *lines, MARKS[1]])
-    return re.sub(f"{start}.*{end}", lambda _: table, page, flags=re.DOTALL)
+    lines = ["| fault, and what must follow | kinds of runs | tried | failed |", "|---|---|---|---|"]
+    for row, kinds in ((row, counts[row]) for row in ROWS if row in counts):
+        tried, failed = (sum(count[key] for count in kinds.values()) for key in ("tried", "failed"))
+        lines.append(f"| {ROWS[row]} | {len(kinds)} | {tried:,} | {failed:,} |")
+    return between(page, MARKS, lines)
+
+
+def between(page: str, marks: tuple[str, str], lines: list[str]) -> str:
+    """The page with these lines between the marks."""
+    start, end = map(re.escape, marks)
+    text = "\n".join([marks[0], *lines, marks[1]])
+    return re.sub(f"{start}.*{end}", lambda _: text, page, flags=re.DOTALL)
