@@ -172,7 +172,7 @@ def _threshold(estimator: Any, rows: Any, problem: Problem, count: int, options:
     for place, bound in enumerate(np.linspace(0, LARGEST, count)):
         found = ThresholdOptimizer(
             estimator=estimator,
-            constraints=parts[place % len(parts)] if place else exact,
+            constraints=parts[place % len(parts)] if place else exact,  # pyrefly: ignore
             prefit=True,
             predict_method="predict_proba",
             tol=float(bound) or None,
