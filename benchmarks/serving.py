@@ -55,9 +55,8 @@ def run_server(kind: str, port: int) -> None:
 
     import hyperfront as hf
     from hyperfront.apps.serve import logs
-    from hyperfront.apps.serve.app import create_app
+    from hyperfront.apps.serve.app import create_app, settle
     from hyperfront.apps.serve.options import Limits, ServiceOptions
-    from hyperfront.apps.serve.process import settle
     from hyperfront.apps.serve.service import serve_model
     from hyperfront.apps.serve.tensors import TensorMetadata
     from hyperfront.apps.shared.listening import uvicorn_options

@@ -338,7 +338,7 @@ def test_a_worker_takes_what_start_up_made_out_of_garbage_collection(tmp_path, m
     """A full collection would look through all of it, and stop every request meanwhile."""
     run = explored.toy(tmp_path / "run", "fonseca", variables=2)
     monkeypatch.setattr(logs, "set_up", lambda level: None)  # it would keep the captured stream
-    monkeypatch.setitem(os.environ, process.SETTINGS, json.dumps(asdict(process.WorkerOptions(str(run)))))
+    monkeypatch.setitem(os.environ, process.SETTINGS, json.dumps(asdict(process.WorkerOptions((str(run),)))))
     before = gc.get_freeze_count()
     try:
         process.worker()

@@ -7,7 +7,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,7 +15,7 @@ import torch
 import uvicorn
 
 import hyperfront as hf
-from hyperfront.apps.serve.app import create_app
+from hyperfront.apps.serve.app import Application, create_app
 from hyperfront.apps.serve.options import ServiceOptions
 from hyperfront.apps.serve.service import Service, serve_model
 from hyperfront.apps.serve.state import ServerState
@@ -45,9 +45,11 @@ def serving(
     settings: ServiceOptions = ServiceOptions(),  # noqa: B008 (frozen)
     connections: ConnectionLimits = ConnectionLimits(),  # noqa: B008 (frozen)
     grace: int | None = None,
+    others: Sequence[Service] = (),
+    reopen: Callable[[], list[Service]] | None = None,
 ) -> Iterator[Client]:
-    """A client of the service while it runs; ``grace`` is the time for open requests at the end."""
-    app = create_app(service, settings=settings)
+    """A client of the services while they run; ``grace`` is the time for open requests at the end."""
+    app = create_app(service, *others, settings=settings, reopen=reopen)
     options = uvicorn_options(connections)
     server = uvicorn.Server(uvicorn.Config(app, port=0, timeout_graceful_shutdown=grace, **options))
     thread = threading.Thread(target=server.run)
@@ -56,7 +58,9 @@ def serving(
         while not server.started:
             assert thread.is_alive()
             time.sleep(0.005)
-        yield Client(server.servers[0].sockets[0].getsockname()[1], app.server, options["http"].args[0])
+        client = Client(server.servers[0].sockets[0].getsockname()[1], app.server, options["http"].args[0])
+        client.app = app
+        yield client
     finally:
         server.should_exit = True
         thread.join(LIMIT)
@@ -68,6 +72,13 @@ class Client:
 
     def __init__(self, port: int, server: ServerState | None = None, connections: Connections | None = None):
         self.port, self.address, self.server, self.connections = port, f"127.0.0.1:{port}", server, connections
+
+    app: Application
+
+    def reload(self) -> None:
+        """Reload the models, as SIGHUP does."""
+        assert self.app.loop is not None
+        self.app.loop.call_soon_threadsafe(self.app.reload)
 
     def raw(self, message: bytes, wait: float = LIMIT) -> bytes:
         """What comes back until the server closes, or has nothing to say for a while."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from hyperfront.apps.cli.arguments import DataFolder, OwnProblem, Target, TrainedRun, Which, check_port, option
+from hyperfront.apps.cli.arguments import DataFolder, OwnProblem, Target, Which, check_port, option
 from hyperfront.apps.cli.opening import asks_for_options
 from hyperfront.apps.cli.output import console
 from hyperfront.errors import HyperfrontError
@@ -21,7 +21,7 @@ BODIES = 4
 
 
 def serve(
-    run: TrainedRun,
+    runs: Annotated[tuple[str, ...], option("RUN ...", "Run folders or checkpoint files: RUN or NAME=RUN.")],
     /,
     *,
     host: Annotated[str, tyro.conf.arg(metavar="NAME")] = "127.0.0.1",
@@ -47,13 +47,13 @@ def serve(
     cors: Annotated[tuple[str, ...], option("ORIGIN ...")] = (),
     log_level: Annotated[Literal["debug", "info", "warning", "error"], tyro.conf.arg(metavar="LEVEL")] = "info",
 ) -> None:
-    """Serve a trained run over HTTP, with the trade-off chosen by each request.
+    """Serve trained runs over HTTP, with the trade-off chosen by each request.
 
     Clients of the Open Inference Protocol v2 work, and send the ray as one more input. GET /docs explains all routes.
+    A folder of folders 1, 2, ... holds versions. SIGHUP reloads all models without losing a request.
     If HYPERFRONT_API_KEY is set, requests must carry it (Authorization: Bearer KEY). Examples:
-        hyperfront serve runs/demo
-        hyperfront serve runs/adult --select "maximize accuracy subject to fpr_gap <= .05"
-        hyperfront serve runs/mm --host 0.0.0.0 --workers 4
+        hyperfront serve runs/adult --select "minimize error subject to gap <= .05"
+        hyperfront serve adult=runs/adult runs/bank --host 0.0.0.0 --workers 4
         hyperfront serve model.safetensors --target mine:Net --input x:FP32:3,64,64
 
     Args:
@@ -82,7 +82,7 @@ def serve(
     except ImportError as error:
         raise HyperfrontError("serving needs more packages", got=error, fix="pip install 'hyperfront[serve]'") from None
     options = WorkerOptions(
-        run=str(run),
+        runs=runs,
         name=name,
         target=target,
         problem=problem,
@@ -108,15 +108,18 @@ def serve(
         raise HyperfrontError("two default rays", got="--at and --select", fix="leave one out")
     with asks_for_options():
         if select is not None:
-            options = dataclasses.replace(options, at=_chosen(options.service(), select))
+            options = dataclasses.replace(options, at=_chosen(options.services(), select), chosen=True)
         serve(options, host=host, port=check_port(port), workers=workers, grace=grace)
 
 
-def _chosen(service: Service, sentence: str) -> tuple[float, ...]:
+def _chosen(services: list[Service], sentence: str) -> tuple[float, ...]:
     """The ray of the operating point in words, printed with its losses and scores."""
     from hyperfront.apps.shared.choice import Choice
     from hyperfront.apps.shared.wording import arguments
 
+    if len(services) > 1:
+        raise HyperfrontError("a default ray is chosen for one model", got=f"{len(services)} models", fix="--at RAY")
+    service = services[0]
     if service.select is None:
         raise HyperfrontError("the run has no front to choose from", got=f"--select {sentence!r}", fix="--at RAY")
     found = service.select(Choice(**arguments(sentence)))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import gc
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,8 +15,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hyperfront.apps.serve import failures, logs
 from hyperfront.apps.serve.gate import Gate
+from hyperfront.apps.serve.hangup import on_hangup
 from hyperfront.apps.serve.inference import Response, infer
-from hyperfront.apps.serve.models import Models
+from hyperfront.apps.serve.models import Models, Target
 from hyperfront.apps.serve.options import ServiceOptions
 from hyperfront.apps.serve.routes import make_routes
 from hyperfront.apps.serve.service import Service
@@ -25,8 +28,13 @@ from hyperfront.errors import HyperfrontError
 class Application:
     """The ASGI application of a server."""
 
-    def __init__(self, services: Sequence[Service], settings: ServiceOptions):
-        self.server = ServerState(settings)
+    def __init__(
+        self, services: Sequence[Service], settings: ServiceOptions, reopen: Callable[[], list[Service]] | None = None
+    ):
+        self.server, self.reopen = ServerState(settings), reopen
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self._reloading: asyncio.Task | None = None
+        self._again = False
         self.models = Models(services, self.server)
         self.routes = make_routes(self.models, self.server)
         self.lifespan = FastAPI(lifespan=self._living)
@@ -45,10 +53,18 @@ class Application:
         await (self.lifespan if scope["type"] == "lifespan" else self.entrance)(scope, receive, send)
 
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
-        target = self.models.infer.get(scope["path"]) if scope["method"] == "POST" else None
-        if target is None:
-            await self.routes(scope, receive, send)
-            return
+        models, routes = self.models, self.routes
+        models.enter()  # a reload waits for its end
+        try:
+            target = models.infer.get(scope["path"]) if scope["method"] == "POST" else None
+            if target is None:
+                await routes(scope, receive, send)
+            else:
+                await self._infer(target, scope, receive, send)
+        finally:
+            models.leave()
+
+    async def _infer(self, target: Target, scope: Scope, receive: Receive, send: Send) -> None:
         scope["pattern"] = target.pattern
         try:
             response = await infer(self.server, target.served, scope, receive)
@@ -63,14 +79,46 @@ class Application:
 
     @asynccontextmanager
     async def _living(self, app: Any) -> AsyncIterator[None]:
-        watching = asyncio.create_task(self._watch())
+        self.loop, watching = asyncio.get_running_loop(), asyncio.create_task(self._watch())
+        if self.reopen is not None:
+            on_hangup(self.reload)
         self.server.ready = True
         yield
         self.server.ready = False
         watching.cancel()
+        if self._reloading is not None:
+            self._reloading.cancel()
         await self.models.close()
         self.server.close()
-        logs.event("stopped", models=[*self.models.by_name])
+        logs.event("stopped", models=self.models.listed())
+
+    def reload(self) -> None:
+        """Begin to replace the models by those that are in the folders now."""
+        if self._reloading is None or self._reloading.done():
+            self._reloading = asyncio.create_task(self._reload())
+        else:
+            self._again = True
+
+    async def _reload(self) -> None:
+        """Open the models beside the event loop, then give them to all new requests.
+
+        The old models answer the requests that began with them, and stay if the new ones cannot be opened.
+        """
+        assert self.reopen is not None
+        self._again = True
+        while self._again:
+            self._again = False
+            try:
+                opened = Models(await asyncio.to_thread(self.reopen), self.server)
+                routes = make_routes(opened, self.server)
+            except Exception as error:
+                logs.event("not reloaded", level=logging.ERROR, error=str(error))
+                continue
+            old, self.models, self.routes = self.models, opened, routes
+            logs.event("reloaded", models=opened.listed())
+            await old.retire()
+            del old
+            settle()
 
     async def _watch(self) -> None:
         """Update the counts of this worker regularly, since another worker may answer for all."""
@@ -79,6 +127,20 @@ class Application:
             await asyncio.sleep(1)
 
 
-def create_app(*services: Service, settings: ServiceOptions = ServiceOptions()) -> Application:  # noqa: B008 (frozen)
-    """Make the ASGI application of ``services``."""
-    return Application(services, settings)
+def create_app(
+    *services: Service,
+    settings: ServiceOptions = ServiceOptions(),  # noqa: B008 (frozen)
+    reopen: Callable[[], list[Service]] | None = None,
+) -> Application:
+    """Make the ASGI application of ``services``; ``reopen`` opens them again for a reload."""
+    return Application(services, settings, reopen)
+
+
+def settle() -> None:
+    """Exclude the present objects from garbage collection, which would scan them many times.
+
+    A full collection stops all requests: for 0.1 s, with the objects of the imported libraries.
+    """
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -39,6 +40,13 @@ class Models:
             self.by_name.setdefault(served.service.name, {})[served.service.version] = served
         self.infer = {path: target for name in self.by_name for path, target in self._addresses(name)}
         """The infer routes by path, which are found without a router."""
+        self.users = 0
+        """Requests in progress."""
+        self._unused: asyncio.Event | None = None
+
+    def listed(self) -> list[str]:
+        """The names, each with its versions if there are several: ``["adult/1,2", "bank"]``."""
+        return [name if len(v) == 1 else f"{name}/{','.join(v)}" for name, v in self.by_name.items()]
 
     @property
     def services(self) -> list[Service]:
@@ -74,6 +82,22 @@ class Models:
         for version, served in self.by_name[name].items():
             found.append((versioned.format(name=name, version=version), Target(served, versioned)))
         return found
+
+    def enter(self) -> None:
+        """Count a request that uses these models."""
+        self.users += 1
+
+    def leave(self) -> None:
+        self.users -= 1
+        if self._unused is not None and not self.users:
+            self._unused.set()
+
+    async def retire(self) -> None:
+        """Wait for the requests in progress, then end the threads. New requests must go to other models."""
+        self._unused = asyncio.Event()
+        if self.users:
+            await self._unused.wait()
+        await self.close()
 
     async def close(self) -> None:
         """Answer the requests that wait, then end the threads."""

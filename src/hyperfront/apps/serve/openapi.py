@@ -53,6 +53,11 @@ def route(services: Sequence[Service], which: str, form: str = "") -> dict[str, 
             for key, value in {"name": service.name, "version": service.version}.items()
             if f"{{{key}}}" in form
         ]
+    if which in ("front", "select", "predict"):
+        extra["parameters"] = [
+            {"name": key, "in": "query", "required": False, "schema": NAME, "example": value}
+            for key, value in {"model": service.name, "version": service.version}.items()
+        ]
     if which == "infer":
         extra["parameters"].append(
             {
@@ -161,7 +166,7 @@ _ROUTES: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {
     "front": (
         "The front that training measured",
         _object({"objectives": {}, "rays": _TABLE, "losses": _TABLE}),
-        (404,),
+        (400, 404),
     ),
     "predict": (
         "Predict rows of a table, by column names",

@@ -127,14 +127,16 @@ class Predictor:
         if rows > 1 or self.seconds_for_row > SLOW or not self.cache.model.target.stacking.possible:
             return
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")  # vmap warns where it would fall back to a loop
+            with warnings.catch_warnings(record=True) as seen:  # as errors, they would fail requests of other threads
+                warnings.simplefilter("always")
                 alone, two, eight = (
                     _seconds(partial(run, weights[:count], inputs[:count]), 10)
                     for run, count in ((self._one_by_one, 8), (self._together, 2), (self._together, 8))
                 )
-        except (RuntimeError, ValueError, NotImplementedError, Warning):
+        except (RuntimeError, ValueError, NotImplementedError):
             return  # vmap cannot batch this module
+        if seen:  # vmap warns where it falls back to a loop
+            return
         each = (eight - two) / 6
         if alone / 8 > each:
             self.together_from = max(2, math.ceil((two - 2 * each) / (alone / 8 - each)))

@@ -17,11 +17,14 @@ from typing import Any, Literal
 
 import torch
 import uvicorn
+from uvicorn.supervisors import Multiprocess
 
 from hyperfront.apps.serve import describe, logs
-from hyperfront.apps.serve.app import Application, create_app
+from hyperfront.apps.serve.app import Application, create_app, settle
+from hyperfront.apps.serve.hangup import Terminal
 from hyperfront.apps.serve.options import Limits, ServiceOptions
 from hyperfront.apps.serve.service import Service, open_run
+from hyperfront.apps.serve.sources import find
 from hyperfront.apps.serve.tensors import parse
 from hyperfront.apps.shared.connections import most_files
 from hyperfront.apps.shared.hosts import hosts_for
@@ -39,7 +42,8 @@ STARTING = 60
 class WorkerOptions:
     """All settings of a worker but the API key, which stays in its own environment variable."""
 
-    run: str
+    runs: tuple[str, ...]
+    """``RUN`` or ``NAME=RUN`` for each model."""
     name: str | None = None
     target: str | None = None
     problem: str | None = None
@@ -47,6 +51,8 @@ class WorkerOptions:
     inputs: tuple[str, ...] = ()
     at: tuple[float, ...] | None = None
     """The ray of requests without one."""
+    chosen: bool = False
+    """Whether that ray was chosen for these models."""
     data_dir: str | None = None
     threads: int = 1
     cache_bytes: int = 2**28
@@ -60,19 +66,34 @@ class WorkerOptions:
     def settings(self) -> ServiceOptions:
         return ServiceOptions(self.limits, self.batch_rows, os.environ.get(KEY), tuple(self.cors), tuple(self.hosts))
 
-    def service(self) -> Service:
+    def services(self) -> list[Service]:
+        """Open all models in all versions."""
         specs = tuple(parse(text) for text in self.inputs)
-        return open_run(
-            self.run,
-            name=self.name,
-            target=self.target,
-            problem=self.problem,
-            which=self.which,
-            inputs=specs,
-            cache_bytes=self.cache_bytes,
-            at=self.at,
-            data_dir=self.data_dir,
-        )
+        return [
+            open_run(
+                source.path,
+                name=source.name,
+                version=source.version,
+                target=self.target,
+                problem=self.problem,
+                which=self.which,
+                inputs=specs,
+                cache_bytes=self.cache_bytes,
+                at=self.at,
+                data_dir=self.data_dir,
+            )
+            for source in find(self.runs, self.name)
+        ]
+
+    def reopen(self) -> list[Service]:
+        """Open what the folders hold now."""
+        if self.chosen:
+            raise HyperfrontError(
+                "the default ray was chosen for the models of the start",
+                got="--select",
+                fix="restart the server, or start it with --at",
+            )
+        return self.services()
 
 
 def worker() -> Application:
@@ -94,18 +115,9 @@ def _end_with_parent() -> None:
 
 def _app(options: WorkerOptions) -> Application:
     torch.set_num_threads(options.threads)
-    app = create_app(options.service(), settings=options.settings())
+    app = create_app(*options.services(), settings=options.settings(), reopen=options.reopen)
     logs.set_up(options.log_level)
     return app
-
-
-def settle() -> None:
-    """Exclude the objects made at start-up from garbage collection, which would scan them many times.
-
-    A full collection stops all requests: for 0.1 s, with the objects of the imported libraries.
-    """
-    gc.collect()
-    gc.freeze()
 
 
 def serve(options: WorkerOptions, *, host: str, port: int, workers: int, grace: float) -> None:
@@ -122,7 +134,7 @@ def serve(options: WorkerOptions, *, host: str, port: int, workers: int, grace: 
         key = app.server.settings.api_key is not None
         attempt = describe.curl(service, url) + (f' -H "Authorization: Bearer ${KEY}"' if key else "")
         hints = {"api_key": "required" if key else "not required", "docs": f"{url}/docs", "try": attempt}
-        logs.event("starting", url=url, model=service.name, workers=workers, **hints)
+        logs.event("starting", url=url, models=app.models.listed(), workers=workers, **hints)
         if workers == 1:
             settle()
             with contextlib.suppress(KeyboardInterrupt):
@@ -132,8 +144,27 @@ def serve(options: WorkerOptions, *, host: str, port: int, workers: int, grace: 
         port = listener.getsockname()[1]
     with tempfile.TemporaryDirectory(prefix="hyperfront-metrics-") as folder, _environment(options, folder):
         server_options["timeout_worker_healthcheck"] = STARTING
+        _pass_on_hangups()
         uvicorn.run(WORKER, factory=True, workers=workers, host=host, port=port, **server_options)
     sys.stderr.flush()
+
+
+def _pass_on_hangups() -> None:
+    """Let SIGHUP reload the models of all workers, or end them if the terminal was closed.
+
+    uvicorn would replace the workers, and close connections whose clients are about to send a request.
+    """
+    terminal = Terminal()
+
+    def pass_on(self: Multiprocess) -> None:
+        if terminal.closed():
+            self.should_exit.set()
+            return
+        for process in self.processes:
+            if process.pid is not None and process.process.is_alive():
+                os.kill(process.pid, signal.SIGHUP)
+
+    Multiprocess.handle_hup = pass_on
 
 
 @contextlib.contextmanager

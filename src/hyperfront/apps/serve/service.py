@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -81,6 +81,7 @@ def open_run(
     run: str | Path,
     *,
     name: str | None = None,
+    version: str = "1",
     target: str | None = None,
     problem: str | None = None,
     which: Literal["best", "last"] | None = None,
@@ -106,7 +107,8 @@ def open_run(
     front = Front.load(stored) if path.is_dir() and stored.exists() else None
     own = path.name if path.is_dir() else path.stem
     at = at or (RunFolder(path).chosen_ray() if path.is_dir() else None)
-    return serve_model(model, stated, name=name or own, inputs=inputs, cache_bytes=cache_bytes, front=front, at=at)
+    service = serve_model(model, stated, name=name or own, inputs=inputs, cache_bytes=cache_bytes, front=front, at=at)
+    return replace(service, version=version)
 
 
 def serve_model(
