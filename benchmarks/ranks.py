@@ -19,7 +19,9 @@ from typing import Any
 import torch
 from safetensors.torch import load_file
 
-from together.cases import CASES
+from together.cases import CASES, Case
+from together.killed import kill_several
+from together.predicted import table
 
 HERE = Path(__file__).parent
 BARS = {"float64": 1e-10, "float32": 1e-5}
@@ -72,20 +74,43 @@ def show(rows: list[dict[str, Any]]) -> None:
         print(f"| {row['target']}, {row['solver']}, {row['m']}, {row['processes']} | " + " | ".join(cells) + " |")
 
 
+def time_steps(folder: Path) -> dict[str, Any]:
+    """Where the time of a step goes, with one process and with two."""
+    found = {}
+    for size in (1, 2):
+        run("together.timed", [folder / f"time-{size}"], size)
+        found[str(size)] = json.loads((folder / f"time-{size}").read_text())
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="only to see that it runs")
+    parser.add_argument("--only", choices=("equal", "killed", "time", "predicted"), help="one part; the file keeps the others")
     parser.add_argument("--json", type=Path, help="a file for all numbers")
     arguments = parser.parse_args()
-    numbers = [CASES.index(("mlp", "EPO", 3)), CASES.index(("cnn", "EPO", 2))] if arguments.quick else range(len(CASES))
+    quick, wanted = arguments.quick, (arguments.only,) if arguments.only else ("predicted", "time", "killed", "equal")
     found: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        sizes, steps = ([2], 10) if arguments.quick else ([2, 4], 100)
-        found["equal"] = compare(numbers, steps, sizes, Path(folder))
-    show(found["equal"])
+    if arguments.json and arguments.json.exists():
+        found = json.loads(arguments.json.read_text())
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        if "predicted" in wanted:
+            print("\n".join(table()))
+        if "time" in wanted and not quick:
+            found["time"] = time_steps(folder)
+            print(json.dumps(found["time"], indent=1))
+        if "killed" in wanted and not quick:
+            os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
+            found |= kill_several(20, 120, folder / "killed")
+        if "equal" in wanted:
+            numbers = [CASES.index(Case("mlp", "EPO", 3)), CASES.index(Case("cnn", "EPO", 2))]
+            sizes, steps = ([2], 10) if quick else ([2, 4], 100)
+            found["equal"] = compare(numbers if quick else range(len(CASES)), steps, sizes, folder)
+            show(found["equal"])
     if arguments.json:
         arguments.json.write_text(json.dumps(found, indent=1) + "\n")
-    if any(map(missed, found["equal"])):
+    if any(map(missed, found.get("equal", []))):
         sys.exit("a bar is missed")
 
 

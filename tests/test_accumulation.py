@@ -220,3 +220,62 @@ class TestMixedPrecision:
             found.append([p.detach().clone() for p in model.parameters()])
         for ours, theirs in zip(*found):
             torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-2)
+
+
+# ---- micro-batches of fit --------------------------------------------------------------------------------------------
+
+
+def accumulated(accumulate: int, *, solver: Solver, rays: int, options: dict, **more) -> list[Tensor]:
+    """Losses of both epochs and weights, after a run in micro-batches."""
+    torch.manual_seed(0)
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(48, 4, generator=generator, dtype=torch.float64)
+    losses = {
+        "left": lambda output, batch: (output[:, 0] - batch[0][:, 0]).square().mean(),
+        "right": lambda output, batch: (output[:, 0] - batch[0][:, 1]).square().mean(),
+    }
+    net = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 1))
+    model = hf.wrap(net, [*losses], **options).double()
+    sgd = lambda parameters: torch.optim.SGD(parameters, lr=0.1)  # noqa: E731
+    fixed = {"epochs": 2, "batch_size": 24, "optimizer": sgd, "callbacks": []}
+    problem = hf.supervised(train=(x,), losses=losses)
+    run = hf.fit(model, problem, solver=solver, rays_per_step=rays, accumulate=accumulate, **fixed | more)
+    return [torch.tensor([[*record["losses"].values()] for record in run.history]), *model.state_dict().values()]
+
+
+@pytest.mark.parametrize("options", [{"hidden": 6}, {"hypernet": "low_rank", "rank": 1}, {"generate": "2.*"}], ids=str)
+@pytest.mark.parametrize(
+    ("solver", "rays"),
+    [(hf.LS(), 1), (hf.LS(), 3), (hf.EPO(), 1), (hf.EPO(), 3), (HVMax(), 3), (Tchebycheff(), 1)],
+    ids=lambda value: type(value).__name__ if isinstance(value, Solver) else str(value),
+)
+def test_the_micro_batches_of_fit_are_one_program(solver, rays, options):
+    expected = accumulated(1, solver=solver, rays=rays, options=options)
+    found = accumulated(4, solver=solver, rays=rays, options=options)
+    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_uneven_micro_batches_of_rays_that_share_the_batch():
+    common = {"solver": hf.EPO(), "rays": 2, "options": {"hidden": 6}, "share_batch": True}
+    torch.testing.assert_close(accumulated(5, **common), accumulated(1, **common), rtol=1e-10, atol=1e-12)
+
+
+def test_what_micro_batches_cannot_add_up_to_is_refused():
+    x = torch.randn(16, 4)
+    means = {"left": lambda output, _: output.square().mean(), "right": lambda output, _: (output - 1).square().mean()}
+    gap = hf.Gap(lambda output, _: output[:, 0], lambda batch: torch.stack([batch[0][:, 0] > 0, batch[0][:, 0] <= 0]))
+    common = {"epochs": 1, "batch_size": 8, "accumulate": 2, "callbacks": []}
+
+    def fit(net: nn.Module, losses: dict, **more) -> None:
+        hf.fit(hf.wrap(net, [*losses], hidden=6), hf.supervised(train=(x,), losses=losses), **common | more)
+
+    with pytest.raises(HyperfrontError, match="BatchNorm"):
+        fit(nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3)), means)
+    with pytest.raises(HyperfrontError, match="'right' is no mean over rows"):
+        fit(nn.Linear(4, 1), means | {"right": gap})
+    with pytest.raises(HyperfrontError, match="'right' is no mean over rows"):
+        fit(nn.Linear(4, 1), means | {"right": lambda output, _: output.square().max()})
+    with pytest.raises(HyperfrontError, match="too few rows"):
+        fit(nn.Linear(4, 1), means, accumulate=9)
+    with pytest.raises(HyperfrontError, match="one by one"):
+        fit(nn.Linear(4, 1), means, engine="compiled")

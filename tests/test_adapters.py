@@ -110,3 +110,11 @@ def test_only_low_rank_models_are_adapters(tmp_path):
     attention = hf.wrap(nn.MultiheadAttention(4, 2), OBJECTIVES, hypernet="low_rank", linear=True)
     with pytest.raises(HyperfrontError, match="no LoRA for this tensor"):
         adapters(attention, tmp_path)
+
+
+def test_a_model_in_a_folder_of_its_own(tmp_path):
+    _, model = trained(rank=2)
+    model.save_pretrained(tmp_path / "model")
+    again = hf.ParetoModel.from_pretrained(tmp_path / "model", Net())
+    torch.testing.assert_close(again(X, RAYS), model(X, RAYS), rtol=0, atol=0)
+    assert again.objectives == tuple(OBJECTIVES)

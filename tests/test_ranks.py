@@ -58,6 +58,11 @@ def test_two_processes_take_the_steps_of_one(together, case, wrapped):
     torch.testing.assert_close(together[" ".join([*case, str(wrapped)])], alone, rtol=1e-9, atol=1e-12)
 
 
+def test_two_processes_of_accelerate_take_the_steps_of_one(together):
+    pytest.importorskip("accelerate")
+    torch.testing.assert_close(together["accelerate"], ranks.accelerated(prepared=False), rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.parametrize("name", shared_fit.CASES)
 def test_processes_that_fit_together_end_where_one_does(together, name):
     train, losses, options = shared_fit.CASES[name]

@@ -85,7 +85,7 @@ def fitted(
     dtype: torch.dtype = torch.float64,
     out: Path | None = None,
     resume: bool = False,
-    callbacks: tuple = (),
+    batch: int = BATCH,
 ) -> tuple[hf.ParetoModel, dict[str, Tensor]]:
     """Train a case; return the model, and its losses, Gram matrices, weights and front."""
     torch.manual_seed(0)
@@ -101,7 +101,7 @@ def fitted(
     some = tuple(part[:41] for part in data)
     problem = hf.supervised(train=data, val=some, losses=losses, reference=[9.0] * case.m)
     solver = Recording(SOLVERS[case.solver]())
-    epochs = max(1, steps // (ROWS // BATCH))
+    epochs = max(1, steps // (ROWS // batch))
     # SGD, since Adam divides by gradients of almost zero, whose rounding then decides
     run = hf.fit(
         model,
@@ -109,14 +109,14 @@ def fitted(
         solver=solver,
         preferences=hf.Dirichlet(0.5),
         epochs=epochs,
-        batch_size=BATCH,
+        batch_size=batch,
         rays_per_step=2,
         optimizer=lambda parameters: torch.optim.SGD(parameters, lr=0.01),
         validate_every=max(1, epochs // 2),
         validation_rays=hf.rays(7, m=case.m),
         out=out,
         resume=resume,
-        callbacks=list(callbacks),
+        callbacks=[],
     )
     found = {
         "losses": torch.cat(solver.losses),

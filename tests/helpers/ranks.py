@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 from itertools import product
 
 import torch
 from torch import Tensor, nn
 from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader
 
 import hyperfront as hf
 from hyperfront import solvers
@@ -38,6 +40,28 @@ def trained(
 
         optimizer.zero_grad()
         hf.backward(used, rays, losses, solver=SOLVERS[solver])
+        optimizer.step()
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+def accelerated(*, prepared: bool = True) -> Tensor:
+    """The parameters after a loop of `accelerate`, which shares the rows of a loader; or after the same loop alone."""
+    torch.manual_seed(0)
+    model = hf.wrap(nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 1)), ["left", "right"], hidden=6).double()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(torch.randn(3 * ROWS, 4, dtype=torch.float64), batch_size=ROWS)
+    used = model
+    if prepared:
+        from accelerate import Accelerator
+        from accelerate.utils import DataLoaderConfiguration
+
+        accelerator = Accelerator(cpu=True, dataloader_config=DataLoaderConfiguration(split_batches=True))
+        used, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+        assert isinstance(used, DistributedDataParallel)
+    for x in loader:
+        losses = lambda network, x=x: ((network(x)[:, 0] - x[:, 0]).square().mean(), network(x).square().mean())  # noqa: E731
+        optimizer.zero_grad()
+        hf.backward(used, [0.3, 0.7], losses, solver=hf.EPO())
         optimizer.step()
     return torch.cat([p.detach().flatten() for p in model.parameters()])
 
@@ -96,6 +120,8 @@ def ends() -> dict[str, Tensor]:
             own = trained(*case, rank=rank, size=size, wrapped=wrapped)
             assert all(torch.equal(own, other) for other in gathered(own)), case
             found[" ".join([*case, str(wrapped)])] = own
+    if importlib.util.find_spec("accelerate"):
+        found["accelerate"] = accelerated()
     for rays in (1, 3):
         first, other = gathered(buffers(rank, rays=rays))
         assert torch.equal(first, other)

@@ -22,6 +22,8 @@ from hyperfront.storage import checkpoint
 from hyperfront.storage.batches import Batch, rows, split, to_device
 from hyperfront.storage.nests import map_tensors
 
+PRETRAINED = "model.safetensors"
+"""The file of a model in its own folder."""
 SMALLEST = 1e-4
 """Alignment raises smaller entries of rays to this value."""
 
@@ -159,6 +161,19 @@ class ParetoModel(nn.Module):
         """Write the model to one safetensors file without code; :func:`hyperfront.load` reads it."""
         refuse_sharded(self, "save")
         checkpoint.write(Path(path), self.state_dict(), {"model": self.document()})
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write the model into a folder, for :meth:`from_pretrained`."""
+        self.save(Path(folder) / PRETRAINED)
+
+    @classmethod
+    def from_pretrained(cls, folder: str | Path, module: nn.Module, hypernet: nn.Module | None = None) -> ParetoModel:
+        """Read the model that :meth:`save_pretrained` wrote, around a module of the same shapes as when it was wrapped.
+        A hypernetwork of your own is passed as well."""
+        from hyperfront.model.restore import restore  # which makes models of this class
+
+        tensors, document = checkpoint.read(Path(folder) / PRETRAINED)
+        return restore(tensors, document["model"], module, hypernet)
 
 
 def aligned(rays: Tensor, alignment: Tensor) -> Tensor:

@@ -90,11 +90,12 @@ class Epochs:
     def try_out(self) -> None:
         """Check the objectives and scores on the first step, without changing random numbers or buffers."""
         with untouched(self.model), looking(self.source, self.model.device):
-            found = next(self.steps(0, 0), None) if self.team.alone else self._first()
+            whole = self.team.alone and self.settings.accumulate == 1
+            found = next(self.steps(0, 0), None) if whole else self._first()
             if found is None:
                 raise ProblemError("the training data gives no batch", fix="check the data, or lower the batch size")
             step = self.state.step
-            if not self.team.alone:  # the step without other ranks
+            if not whole:  # the step without other ranks
                 step = Step(self.model, self.problem, step.solver, share_batch=self.settings.share_batch)
             try_out(step, *found)
 
@@ -105,5 +106,6 @@ class Epochs:
         batch = next(self.source.epoch(self.settings.batch_size, generator, self.model.device, 0), None)
         if batch is None:
             return None
-        check_means(self.problem, self.model, rays, batch, self.team)
+        for size in {self.team.size, self.settings.accumulate} - {1}:
+            check_means(self.problem, self.model, rays, batch, size)
         return rays, own_rows(batch, self.team, self.parts)

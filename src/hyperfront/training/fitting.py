@@ -81,6 +81,7 @@ def fit(
     rays_per_step: int | None = None,
     batch_size: int | None = None,
     share_batch: bool = False,
+    accumulate: int = 1,
     optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] | None = None,
     lr: float | None = None,
     schedule: str | Callable[[Optimizer], LRScheduler] | None = None,
@@ -118,6 +119,7 @@ def fit(
         rays_per_step: The number of rays of one step, 1 by default.
         batch_size: Rows of a step, 256 by default. A loader has its own batch size.
         share_batch: Every ray of a step sees the whole batch; by default the batch is split among them.
+        accumulate: The number of micro-batches in which a step takes its batch, for memory. They are one program.
         optimizer: Makes an optimizer from the parameters; Adam with ``lr`` by default.
         lr: The learning rate of the default Adam, 0.001 by default.
         schedule: ``"cosine"``, the default, ``"constant"``, or a function that makes a scheduler from the optimizer. It
@@ -169,6 +171,7 @@ def fit(
     settings = Settings(
         **{name: used[name] for name in SETTINGS},
         share_batch=share_batch,
+        accumulate=accumulate,
         optimizer=optimizer,
         seed=seed,
         deterministic=deterministic,

@@ -68,6 +68,8 @@ class Job:
         self.problem.check_model(self.model)
         if self.problem.train.source.steps(self.settings.batch_size) < 1:
             raise ProblemError("the training data gives no full batch", fix="lower the batch size")
+        if self.settings.accumulate > 1 and not (self.problem.has_data and self.problem.lesson is None):
+            raise ProblemError("only the batches of a problem with data, without a teacher, have micro-batches")
         measurable = self.problem.reference is not None or self.criterion is not None
         if self.settings.patience is not None and not self.selects:
             raise ProblemError("patience needs validation data: it waits for a better front on them")
@@ -91,7 +93,7 @@ class Job:
         source = self.problem.train.source
         return {
             **self.model.document(),
-            **{key: value for key, value in describe(self.settings).items() if key != "name"},
+            **{key: value for key, value in self._settings().items() if key != "name"},
             "solver": describe(self.solver),
             "preferences": describe(self.preferences),
             "align": self.align,
@@ -102,6 +104,11 @@ class Job:
             **({} if self.criterion is None else {"criterion": describe(self.criterion)}),
             **({} if self.problem.lesson is None else {"lesson": self.problem.lesson.describe()}),
         }
+
+    def _settings(self) -> dict[str, Any]:
+        """Describe the settings, without accumulation where there is none, as in files from before it was known."""
+        found = describe(self.settings)
+        return found if self.settings.accumulate > 1 else {key: found[key] for key in found if key != "accumulate"}
 
     def identity(self) -> str:
         """Return the identity of the run: a checksum of the configuration, stored or about to be stored."""

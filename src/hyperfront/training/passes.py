@@ -84,6 +84,8 @@ def gram_of(model: ParetoModel, solver: Solver, rays: Tensor, rows: Sequence[Ten
 
 def weighted(member: Member, losses: Tensor, weights: Tensor, shared: Sequence[Tensor], *, keep: bool) -> list[Tensor]:
     """Compute the gradients of ``sum_j weights_j losses_j``, summed over the rays of a member."""
+    if member.gradients:  # of accumulated micro-batches
+        return member.gradients
     if len(member.passes) > 1 or (member.passes and not shared):  # the passes computed all gradients: combine them
         flat = weights[0] if len(weights) == 1 else weights.T
         return [_combine(flat, member.passes.pop(0)) for _ in range(len(member.passes))]

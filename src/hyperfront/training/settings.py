@@ -35,9 +35,10 @@ class Settings:
     precision: Precision | None
     validate_every: int
     patience: int | None
+    accumulate: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "rays_per_step", "batch_size", "validate_every"):
+        for name in ("epochs", "rays_per_step", "batch_size", "validate_every", "accumulate"):
             check_number(name, getattr(self, name), 1, whole=True)
         if self.patience is not None:
             check_number("patience", self.patience, 1, whole=True)

@@ -10,7 +10,7 @@ no mean and no statistics  It is refused: the mean of its values on some rows ea
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,13 +39,13 @@ TOLERANCES = {torch.float64: 1e-9, torch.float32: 1e-4}
 
 def own_rows(batch: Batch, team: Team, parts: int) -> Batch:
     """Take the rank's rows of a batch: the same share of each of the ``parts`` into which rays split it."""
-    refuse_uncut(batch, "shared among processes")
+    refuse_uncut(batch, "shared among processes or micro-batches")
     count = rows(batch)
     each, rest = divmod(count, parts)
     if rest or each < team.size:
         raise ProblemError(
-            "a batch cannot be shared among the processes of this job",
-            got=f"{count} rows for {parts} parts and {team.size} processes",
+            "a batch has too few rows for the processes or micro-batches of this job",
+            got=f"{count} rows for {parts} parts, each in {team.size} shares",
             expected=f"a multiple of {parts} rows, at least {parts * team.size}",
             fix="drop such a batch (DataLoader(..., drop_last=True)), or change its size",
         )
@@ -98,25 +98,25 @@ def _total(own: Tensor) -> Tensor:
 
 
 class SharedStep:
-    """The step of a rank, whose ``problem`` is a :func:`shared_problem`."""
+    """The step of a rank: ``run`` takes ``step``, whose ``problem`` is a :func:`shared_problem`."""
 
-    def __init__(self, step: Step, team: Team):
-        self.step, self.target = step, step.model.target
+    def __init__(self, run: Callable[..., StepResult], step: Step, team: Team):
+        self.run, self.target = run, step.model.target
         step.ranks = team.size
 
     def __call__(self, rays: Tensor, batch: Batch, factors: Factors | None = None) -> StepResult:
         with over_all_rows(self.target.normalization):
-            result = self.step(rays, batch, factors)
+            result = self.run(rays, batch, factors)
         shared = self.target.shared()
         ranks.follow_first(shared[spec.name] for spec in self.target.tensors if spec.role == "buffer")
         return result
 
 
 @torch.no_grad()
-def check_means(problem: Problem, model: ParetoModel, rays: Tensor, batch: Batch, team: Team) -> None:
+def check_means(problem: Problem, model: ParetoModel, rays: Tensor, batch: Batch, size: int) -> None:
     """Raise an error for a loss that is no mean over rows and declares no statistics.
 
-    Its value at the first ray on the whole ``batch`` is compared with the mean of its values on the ranks' rows, in
+    Its value at the first ray on the whole ``batch`` is compared with the mean of its values on ``size`` parts, in
     evaluation mode, where no row depends on another one.
     """
     means = {name: loss for name, loss in problem.measures.items() if isinstance(loss.measure, Mean)}
@@ -131,7 +131,7 @@ def check_means(problem: Problem, model: ParetoModel, rays: Tensor, batch: Batch
 
     model.eval()
     whole = measured(batch)
-    parts = [own_rows(batch, Team(rank, team.size), 1) for rank in range(team.size)]
+    parts = [own_rows(batch, Team(rank, size), 1) for rank in range(size)]
     shares = torch.tensor([rows(part) / rows(batch) for part in parts], dtype=torch.float64)
     found = [measured(part) for part in parts]
     tolerance = TOLERANCES.get(rays.dtype, 1e-2)
@@ -140,8 +140,8 @@ def check_means(problem: Problem, model: ParetoModel, rays: Tensor, batch: Batch
         value = float(whole[name])
         if abs(mean - value) > tolerance * max(abs(value), abs(mean), 1e-12):
             raise LossError(
-                f"the loss {name!r} is no mean over rows, so processes that have some rows each cannot compute it",
-                got=f"{value:.6g} on a batch, and {mean:.6g} as the mean of its values on {team.size} parts of it",
+                f"the loss {name!r} is no mean over rows, so it cannot be computed on some rows at a time",
+                got=f"{value:.6g} on a batch, and {mean:.6g} as the mean of its values on {size} parts of it",
                 expected="a mean over rows, or a loss that declares its statistics",
                 fix="hyperfront.problem.SetLoss(statistics_of, value_of): its statistics are summed over the processes",
             )

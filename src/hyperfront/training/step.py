@@ -122,10 +122,20 @@ class Step:
                             wanted = [member.leaf, *shared] if alone else [member.leaf]
                             keep = bool(beside or (shared and not alone))
                             member.passes = passes(model, member.columns, wanted, keep=keep)
-                found.append(self._solved(group, len(rays), shared, keep=bool(beside)))
+                found.append(self.solved(group, len(rays), shared, keep=bool(beside)))
         if not found:  # running rays together failed: run them in turn from now on
             return self(rays, batch, factors, remembers=remembers)
+        return self.finished(theta, found, shared, remembers=remembers)
 
+    def finished(
+        self,
+        theta: Tensor,
+        found: list[tuple[StepResult, list[Tensor]]],
+        shared: Sequence[Tensor],
+        *,
+        remembers: bool = True,
+    ) -> StepResult:
+        """Take the backward pass through the hypernetwork, from what :meth:`solved` found for each group."""
         results, gradients = zip(*found)
         thetas, *others = zip(*gradients)
         theta.backward(joined(thetas))
@@ -178,7 +188,7 @@ class Step:
         if remembers:
             remembers.load(before)
 
-    def _solved(
+    def solved(
         self, group: list[Member], R: int, shared: Sequence[Tensor], *, keep: bool
     ) -> tuple[StepResult, list[Tensor]]:
         """Compute the solver's weights for a group, and the gradients of the weighted losses, averaged over the step's

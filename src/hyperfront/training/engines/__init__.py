@@ -13,11 +13,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 
 from hyperfront.errors import HyperfrontError, unknown_name
+from hyperfront.training.accumulation import AccumulatedStep
 from hyperfront.training.engines.compiled import Compiled
 from hyperfront.training.engines.eager import Eager
 from hyperfront.training.engines.graph import CudaGraphs, NotCapturable
@@ -41,8 +42,8 @@ def make_engine(name: str, epochs: Epochs) -> Engine:
     """Make the engine of that name; ``auto`` falls back to ``eager`` with a warning if a GPU cannot run the graph."""
     if name not in ENGINES:
         raise unknown_name("engine", name, ENGINES)
-    if not epochs.team.alone:
-        return _shared(name, epochs)
+    if not epochs.team.alone or epochs.settings.accumulate > 1:
+        return _step_by_step(name, epochs)
     if name == "compiled" and epochs.model.device.type == "cpu":
         return Compiled(epochs)
     if name == "compiled":
@@ -61,10 +62,15 @@ def make_engine(name: str, epochs: Epochs) -> Engine:
     return Eager(epochs)
 
 
-def _shared(name: str, epochs: Epochs) -> Engine:
-    """Make the engine of a job of several processes, whose steps wait for each other."""
+def _step_by_step(name: str, epochs: Epochs) -> Engine:
+    """Make the engine of steps in micro-batches, or of several processes that wait for each other."""
     if name not in ("auto", "eager"):
         raise HyperfrontError(
-            "several processes take their steps one by one", got=f"engine = {name!r}", expected='"auto" or "eager"'
+            "steps of several processes or micro-batches are taken one by one",
+            got=f"engine = {name!r}",
+            expected='"auto" or "eager"',
         )
-    return Eager(epochs, SharedStep(epochs.state.step, epochs.team))
+    step: Any = epochs.state.step
+    if epochs.settings.accumulate > 1:
+        step = AccumulatedStep(step, epochs.settings.accumulate)
+    return Eager(epochs, step if epochs.team.alone else SharedStep(step, epochs.state.step, epochs.team))
