@@ -86,7 +86,7 @@ def time_steps(folder: Path) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="only to see that it runs")
-    parser.add_argument("--only", choices=("equal", "killed", "time", "predicted"), help="one part; the file keeps the others")
+    parser.add_argument("--only", choices=("equal", "killed", "time", "predicted"), help="one part")
     parser.add_argument("--json", type=Path, help="a file for all numbers")
     arguments = parser.parse_args()
     quick, wanted = arguments.quick, (arguments.only,) if arguments.only else ("predicted", "time", "killed", "equal")

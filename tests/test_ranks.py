@@ -14,7 +14,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+import hyperfront as hf
 from hyperfront.errors import HyperfrontError
+from hyperfront.front import Front
 from hyperfront.problem.registry import build
 from hyperfront.training import team
 from hyperfront.training.agreement import check_shares
@@ -24,9 +26,9 @@ from tests.helpers import ranks, shared_fit
 ROOT = Path(__file__).parents[1]
 
 
-def launch(module: str, *words: object, processes: int = 2) -> None:
+def launch(module: str, *words: object, options: tuple[str, ...] = ()) -> None:
     """Run a module of the tests in several processes."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", *options]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     done = subprocess.run(
         [*command, "-m", f"tests.helpers.{module}", *map(str, words)],
@@ -90,6 +92,14 @@ def test_a_run_of_two_processes_loads_and_has_one_record_for_each_epoch(shared):
     run = RunFolder(shared / "run")
     assert [record["epoch"] for record in run.records()] == [1, 2]
     assert run.last.exists() and run.best.exists() and run.front.exists()
+
+
+def test_torchrun_continues_a_job_of_which_a_process_died(tmp_path):
+    launch("restarted_fit", tmp_path / "run", options=("--max-restarts=1",))
+    run, _ = shared_fit.fitted("tensors", "means", solver=hf.EPO(), epochs=3)
+    found = RunFolder(tmp_path / "run")
+    assert [record["epoch"] for record in found.records()] == [1, 2, 3]
+    torch.testing.assert_close(Front.load(found.front).losses, run.front.losses, rtol=1e-9, atol=1e-12)
 
 
 def test_a_missing_process_is_named(monkeypatch):

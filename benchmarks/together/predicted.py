@@ -14,8 +14,8 @@ from dataclasses import dataclass
 PEAK, REACHED = 989e12, 0.4
 """FLOP/s of an H100 (SXM) in bfloat16 without sparsity, by its data sheet, and an assumed share of it."""
 WITHIN, BETWEEN = 476e9, 8 * 46e9
-"""Bytes/s of an all-reduce: in a node with NVLink SHARP, and over eight 400 Gb/s adapters of each node, as a developer of
-NCCL names them for H100s in https://github.com/NVIDIA/nccl-tests/issues/290."""
+"""Bytes/s of an all-reduce on H100s: in a node with NVLink SHARP, and over eight 400 Gb/s adapters of each node, as a
+developer of NCCL names them in https://github.com/NVIDIA/nccl-tests/issues/290."""
 LATENCY = 40e-6
 """Seconds for each message: an assumption."""
 HIDDEN = 32
@@ -44,7 +44,9 @@ class Decoder:
 DECODERS = [Decoder("1B", 1.24e9, 16, 2048, 8192, 512), Decoder("7B", 6.74e9, 32, 4096, 11008, 4096)]
 
 
-def predicted(decoder: Decoder, gpus: int, *, m: int, gram: bool, tokens: int = 4096, rays: int = 1) -> dict[str, float]:
+def predicted(
+    decoder: Decoder, gpus: int, *, m: int, gram: bool, tokens: int = 4096, rays: int = 1
+) -> dict[str, float]:
     """Seconds of computing and sending, and GB of memory on each GPU, of one step."""
     count = m if gram else 1
     computing = 2 * decoder.weights * tokens * rays * (1 + count) / (REACHED * PEAK)
@@ -61,7 +63,7 @@ def predicted(decoder: Decoder, gpus: int, *, m: int, gram: bool, tokens: int = 
 def table() -> list[str]:
     """The lines of a table."""
     lines = [
-        "| target | GPUs | solver | computing, ms | sending, ms | sending the hypernetwork's gradient instead, ms | GB |",
+        "| target | GPUs | solver | computing, ms | sending, ms | the hypernetwork's gradient, ms | GB |",
         "|---|---|---|---|---|---|---|",
     ]
     for decoder in DECODERS:
