@@ -86,7 +86,9 @@ def time_steps(folder: Path) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="only to see that it runs")
-    parser.add_argument("--only", choices=("equal", "killed", "time", "predicted"), help="one part")
+    parser.add_argument(
+        "--only", choices=("equal", "killed", "time", "predicted"), help="one part; the file keeps the others"
+    )
     parser.add_argument("--json", type=Path, help="a file for all numbers")
     arguments = parser.parse_args()
     quick, wanted = arguments.quick, (arguments.only,) if arguments.only else ("predicted", "time", "killed", "equal")
@@ -106,7 +108,11 @@ def main() -> None:
         if "equal" in wanted:
             numbers = [CASES.index(Case("mlp", "EPO", 3)), CASES.index(Case("cnn", "EPO", 2))]
             sizes, steps = ([2], 10) if quick else ([2, 4], 100)
-            found["equal"] = compare(numbers if quick else range(len(CASES)), steps, sizes, folder)
+            found["equal"] = []
+            for chosen in [numbers] if quick else [range(start, start + 12) for start in (0, 12, 24)]:
+                found["equal"] += compare(chosen, steps, sizes, folder)
+                if arguments.json:
+                    arguments.json.write_text(json.dumps(found, indent=1) + "\n")
             show(found["equal"])
     if arguments.json:
         arguments.json.write_text(json.dumps(found, indent=1) + "\n")
