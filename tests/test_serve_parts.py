@@ -18,7 +18,7 @@ import torch
 from prometheus_client.parser import text_string_to_metric_families
 
 import hyperfront as hf
-from hyperfront.apps.serve import failures, logs, requests
+from hyperfront.apps.serve import describe, failures, logs, requests
 from hyperfront.apps.serve.batching import ON_THE_SPOT, Batcher
 from hyperfront.apps.serve.options import Limits, ServiceOptions
 from hyperfront.apps.serve.predictor import Query
@@ -213,6 +213,24 @@ def test_a_large_query_is_taken_apart_and_one_that_is_withdrawn_ends_early():
     assert len(seen) == 6
 
 
+def test_the_rest_of_a_large_query_is_not_predicted_once_a_piece_has_failed():
+    failed: list[int] = []
+
+    def predict(some):
+        failed.append(sum(query.rows for query in some))
+        raise IndexError("too large")
+
+    async def ask(seconds: float) -> None:
+        batcher = Batcher(predict, seconds=lambda _: seconds, max_rows=8)
+        with pytest.raises(Refusal, match="too large"):
+            await batcher.submit(Query(HALF, (torch.ones(1000, 1),), 1000))
+        await batcher.close()
+
+    for seconds in (0.0, 2 * ON_THE_SPOT):
+        asyncio.run(ask(seconds))
+    assert failed == [8, 8]
+
+
 # ---- one pass for several rays ---------------------------------------------------------------------------------------
 
 
@@ -384,11 +402,36 @@ def test_a_request_past_its_deadline_is_not_predicted():
     assert predicted == [0, 2]
 
 
+def test_a_request_whose_deadline_passed_before_an_empty_queue_is_late_and_not_predicted():
+    predicted = []
+
+    def predict(some):
+        predicted.extend(some)
+        return [query.inputs for query in some]
+
+    async def ask() -> None:
+        batcher = Batcher(predict, seconds=lambda some: 2 * ON_THE_SPOT, max_rows=1)
+        with pytest.raises(TimeoutError):
+            await batcher.submit(Query(HALF, (torch.ones(1, 1),), 1), asyncio.get_running_loop().time() - 1)
+        await batcher.close()
+
+    asyncio.run(ask())
+    assert not predicted
+
+
+def test_an_address_that_only_resembles_one_of_a_model_is_unknown():
+    with serving(identity()) as client:
+        for end in ("%0A", "/", "%2F", "%00", "?"):
+            assert client.post(PATH + end, ASK)[0] == (200 if end == "?" else 404), end
+
+
 def test_a_fault_of_the_server_is_a_500_in_the_form_of_the_protocol_and_it_goes_on(monkeypatch):
     with serving(identity()) as client:
         with monkeypatch.context() as patch:
             patch.setattr(requests, "decode", lambda *given: 1 / 0)
             status, answer = client.post(PATH, ASK)
+            patch.setattr(describe, "metadata", lambda *given: 1 / 0)
+            assert client.get("/v2/models/echo") == (500, {"error": failures.BROKEN})
         assert (status, answer) == (500, {"error": failures.BROKEN})
         assert client.post(PATH, ASK)[0] == 200
         samples = scraped(client)

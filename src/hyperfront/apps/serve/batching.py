@@ -99,11 +99,12 @@ class Batcher:
                 timer.cancel()
             for job in jobs:
                 self._leave(job)
+                job.future.cancel()  # the other pieces, after one that failed
 
     def _refuse_if_late(self, deadline: float, now: float) -> None:
         """Refuse a request that would wait past its deadline; one with nothing in front of it is always let in."""
         wait = self._queued * self._ratio + max(0.0, self._end - now)
-        if now + wait > deadline:
+        if wait > 0 and now + wait > deadline:
             raise Refusal(
                 "the queue is longer than the time left for this request",
                 got=f"about {wait:.3g} s",

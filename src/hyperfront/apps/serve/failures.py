@@ -39,6 +39,10 @@ def handle(app: FastAPI) -> None:
     async def not_found(request: Request, error: HTTPException) -> Response:
         return _json(f"{error.detail}: {request.method} {request.url.path}", error.status_code, error.headers)
 
+    @app.exception_handler(Exception)
+    async def fault(request: Request, error: Exception) -> Response:
+        return broken()
+
 
 def _json(reason: str, status: int, more: Mapping[str, str] | None = None) -> Response:
     return Response(orjson.dumps({"error": reason}), status, headers=dict(more or {}), media_type="application/json")

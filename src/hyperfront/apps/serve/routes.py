@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 from fastapi import FastAPI, Request
+from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 
 from hyperfront import __version__
@@ -84,7 +85,8 @@ def _models(app: FastAPI, models: Models, server: ServerState) -> None:
         return models.find(**request.path_params).service
 
     async def infer(request: Request) -> Response:
-        raise AssertionError(f"the path of {find(request).name} has not been found")  # others are unknown
+        find(request)
+        raise HTTPException(404)  # the router ignores a line break at the end of a path
 
     async def metadata(request: Request) -> Response:
         service = find(request)
