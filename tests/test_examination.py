@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import hyperfront as hf
-from hyperfront.storage import checkpoint
+from hyperfront.errors import BusyError
+from hyperfront.storage import checkpoint, trees
 from hyperfront.storage.locks import alone_in
 from hyperfront.training import checkpoints, examination
 from hyperfront.training.runs import RunFolder
@@ -128,6 +129,8 @@ def test_damage_is_found_and_repaired_to_the_same_bytes(run, sound, name):
     hyperfront("doctor", "run", "--repair", folder=run.parent)
     found = {name: data for name, data in content(run).items() if not name.startswith("damaged")}
     assert found == content(sound) and findings(run) == {}
+    kept = [data for name, data in content(run).items() if name.startswith("damaged")]
+    assert kept == ([damaged[file]] if file in damaged and file != f".{LAST}.abc" else [])
 
 
 @pytest.mark.parametrize("name", [LAST, PREVIOUS, BEST])
@@ -218,6 +221,29 @@ def test_best_weights_with_aligned_rays_are_not_replaced_by_others(tmp_path):
     with pytest.warns(UserWarning, match="written again"):
         runs.run(tmp_path / "run", align=True, resume=True, **SETTINGS)
     assert content(tmp_path / "run") == whole and findings(tmp_path / "run") == {}
+
+
+def test_a_checkpoint_of_a_stranger_is_damage_and_no_crash(run):
+    _, document = checkpoint.read(run / LAST)
+    for epoch, position in enumerate(({}, [], {"epoch": "3", "step": 0}, {"epoch": 4, "step": 0}), 1):
+        strange = {"training": trees.pack({"position": position}, "", {}), "run": "x"}
+        checkpoint.write(run / f"epoch-{epoch}.safetensors", {}, document | strange)
+    assert set(findings(run).values()) == {"it holds no state of a training"} and len(findings(run)) == 4
+
+
+def test_the_folder_is_locked_during_the_whole_examination_and_its_name_is_printed_as_it_is(run, monkeypatch):
+    examine = examination.Examination.findings
+
+    def locked(self) -> list:
+        with pytest.raises(BusyError), alone_in(self.folder.path):
+            pass
+        return examine(self)
+
+    monkeypatch.setattr(examination.Examination, "findings", locked)
+    (run / BEST).unlink()
+    odd = run.rename(run.with_name("a [bold] run"))
+    said = hyperfront("doctor", odd.name, folder=odd.parent, code=1)
+    assert "hyperfront doctor 'a [bold] run' --repair" in said and "a [bold] run: 4 of 4 epochs" in said
 
 
 def test_a_folder_without_a_run_and_a_folder_in_use_are_errors(run, tmp_path):

@@ -119,17 +119,19 @@ class Examination:
     def _read(self, file: Path) -> Saved | None:
         try:
             tensors, document = checkpoint.read(file)
-            position = trees.unpack(document["training"], tensors)["position"]
+            saved = Saved(file, document, trees.unpack(document["training"], tensors)["position"])
+            if not all(type(number) is int for number in saved.place) or not isinstance(saved.identity, str | None):
+                raise TypeError("position or identity")
         except HyperfrontError as error:
             self.wrong[file] = error.what
             return None
-        except (LookupError, TypeError, ValueError):
+        except (AttributeError, LookupError, TypeError, ValueError):
             self.wrong[file] = "it holds no state of a training"
             return None
-        if number_of(file) not in (0, position["epoch"]):
-            self.wrong[file] = f"it is the checkpoint of epoch {position['epoch']}"
+        if number_of(file) not in (0, saved.epoch):
+            self.wrong[file] = f"it is the checkpoint of epoch {saved.epoch}"
             return None
-        return Saved(file, document, position)
+        return saved
 
     def _config(self) -> tuple[dict[str, Any] | None, str]:
         try:

@@ -14,26 +14,38 @@ from hyperfront.training.runs import read_records
 
 
 def set_aside(file: Path) -> str:
-    kept = file.replace(file.with_name("damaged" + file.suffix if file.stem == "last" else f"damaged-{file.name}"))
-    return f"moved to {kept.name}"
+    return f"moved to {file.replace(_aside(file)).name}"
+
+
+def _aside(file: Path) -> Path:
+    return file.with_name("damaged" + file.suffix if file.stem == "last" else f"damaged-{file.name}")
+
+
+def _kept(file: Path) -> str:
+    """Give a file that is about to be replaced a second name, and say so."""
+    if not file.exists():
+        return ""
+    files.link(file, _aside(file))
+    return f"kept as {_aside(file).name}; "
 
 
 def copy(source: Path, file: Path, after: str) -> str:
     """Put a copy of a sound checkpoint in the place of ``file``; ``after`` says what the training had done by then."""
-    moved = f"{set_aside(file)}; " if file.exists() else ""
+    kept = _kept(file)
     files.write_bytes(file, source.read_bytes())
-    return f"{moved}now a copy of {source.name}, after {after}"
+    return f"{kept}now a copy of {source.name}, after {after}"
 
 
 def write_best(file: Path, weights: dict[str, Tensor], document: dict[str, Any]) -> str:
+    kept = _kept(file)
     checkpoint.write(file, weights, document)
-    return "written again from the copy of the best weights in the newest checkpoint"
+    return f"{kept}written again from the copy of the best weights in the newest checkpoint"
 
 
 def write_log(file: Path) -> str:
-    records = read_records(file)
+    records, kept = read_records(file), _kept(file)
     files.write_bytes(file, "".join(json.dumps(record) + "\n" for record in records).encode())
-    return f"written again with its {len(records)} sound lines"
+    return f"{kept}written again with its {len(records)} sound lines"
 
 
 def remove(found: list[Path]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import platform
+import shlex
 import sys
 import tempfile
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from typing import Annotated
 
 import torch
 import tyro
+from rich.markup import escape
 
 from hyperfront import __version__
 from hyperfront.apps.cli.arguments import Flag
@@ -102,15 +104,17 @@ def _run(path: Path, *, repair: bool) -> bool:
     with locks.alone_in(path):
         done = examination.repair(folder) if repair else []
         examined = examination.Examination(folder)
+        left = examined.findings()
     for finding, said in done:
-        console.print(f"[green]repaired[/green]  {finding.file}: {finding.what}; {said}", soft_wrap=True)
-    left = examined.findings()
+        console.print("[green]repaired[/green]  " + escape(f"{finding.file}: {finding.what}; {said}"), soft_wrap=True)
     for finding in left:
-        fix = "hyperfront doctor RUN --repair" if finding.repair else finding.fix
-        console.print(f"[red]wrong[/red]     {finding.file}: {finding.what}\n          fix: {fix}", soft_wrap=True)
+        fix = f"hyperfront doctor {shlex.quote(str(path))} --repair" if finding.repair else finding.fix
+        text = f"{finding.file}: {finding.what}\n          fix: {fix}"
+        console.print("[red]wrong[/red]     " + escape(text), soft_wrap=True)
     newest, epochs = examined.newest, (examined.config or {}).get("epochs", "?")
     reached = f"{newest.epoch} of {epochs} epochs" if newest else "no checkpoint"
-    console.print(f"{path}: {reached}, {counted(len(left), 'fault') if left else 'nothing is wrong'}", soft_wrap=True)
+    outcome = counted(len(left), "fault") if left else "nothing is wrong"
+    console.print(f"{path}: {reached}, {outcome}", soft_wrap=True, markup=False)
     return not left
 
 
