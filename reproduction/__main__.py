@@ -1,4 +1,4 @@
-"""``python -m reproduction make``, ``list`` and ``report``."""
+"""``python -m reproduction make``, ``list``, ``report`` and ``outdated``."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from hyperfront.apps.cli.output import console, show_table
 from hyperfront.errors import HyperfrontError, unknown_name
 from hyperfront.problem.registry import build
 from hyperfront.storage import files
+from hyperfront.storage.provenance import NUMERICS
 from reproduction.items import ITEMS, reproduce
+from reproduction.outdated import COLUMNS, outdated, plan, rerun
 from reproduction.report import report as report_page
-from reproduction.store import Store
+from reproduction.store import PRESETS, Store
 
 RESULTS = Path(__file__).parent / "results"
 """The folder of the results in the repository."""
@@ -106,9 +108,44 @@ def report(
     console.print(f"wrote {out} ({out.stat().st_size / 2**20:.1f} MiB): it needs no server and no network")
 
 
+def show_outdated(
+    *,
+    minutes: Annotated[float | None, tyro.conf.arg(metavar="N")] = None,
+    device: Device = "auto",
+    tf32: Tf32 = False,
+    data_dir: DataFolder = None,
+    out: Folder = RESULTS,
+    runs: Folder = Path("runs/reproduce"),
+) -> None:
+    """List the results in tables that are older than the numerics of the package, and run some again.
+
+    With a time budget, the shortest results of studies run again that fit into it, by the time that each took before,
+    and only on the kind of device that made them. The same command continues after an interruption.
+
+    Args:
+        minutes: The time budget; without it nothing is trained.
+        out: Folder of results.
+        runs: Folder for training runs.
+    """
+    found = outdated(out)
+    show_table(COLUMNS, [each.row() for each in found], left=2)
+    console.print(f"{len(found)} results are older than numerics {NUMERICS}")
+    if minutes is None:
+        return
+    where = choose_device(device, build("fonseca"))
+    chosen = plan(found, minutes, str(where))
+    set_tf32(tf32)
+    torch.set_num_threads(1)
+    notify = lambda part: console.print(f"  {part}", style="dim")  # noqa: E731
+    for preset in PRESETS:
+        store = Store(out, preset, device=device, data_dir=data_dir, runs=runs, notify=notify)
+        rerun(store, [each for each in chosen if each.file.is_relative_to(out / preset)])
+    console.print(f"{len(chosen)} ran again; make the items that show them again: python -m reproduction make")
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run a command of ``python -m reproduction``."""
-    commands = {"make": make, "list": list_items, "report": report}
+    commands = {"make": make, "list": list_items, "report": report, "outdated": show_outdated}
     given = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
     with guarded():
         config = (tyro.conf.FlagCreatePairsOff,)

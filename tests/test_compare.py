@@ -71,11 +71,12 @@ def compared(tmp_path_factory) -> tuple[Path, str]:
 def test_one_table_has_a_row_for_every_method(compared):
     _, text = compared
     table = rows(text)
-    columns = "seeds, points, HV, uniformity, distance, seconds, one by one, parameters"
+    columns = "seeds, points, HV, kept HV, uniformity, distance, seconds, one by one, parameters"
     assert table.pop("method") == columns.split(", ")
     assert [*table] == [*METHODS[:-1], "single (ideal)"]
     assert [table[name][:2] for name in METHODS[:6]] == [["1", count] for count in ("3", "3", "3", "3", "3", "15")]
-    assert table["cpmtl"][3] == table["single (ideal)"][3] == "-"
+    assert table["cpmtl"][4] == table["single (ideal)"][3] == table["single (ideal)"][4] == "-"
+    assert all(float(table[name][3]) <= float(table[name][2]) for name in METHODS[:-1])
     assert all(table[name][-1] == "6" for name in ("ls", "epo", "pmtl", "mgda", "nsga3"))  # 3 models of 2 numbers
     bound = float(table["single (ideal)"][2])
     assert all(float(table[name][2]) <= bound for name in METHODS[:-1])

@@ -208,3 +208,44 @@ def test_ensembles_that_would_mean_nothing_are_refused(tmp_path):
         checkpoint.write(tmp_path / "forged.safetensors", tensors, document)
         with pytest.raises(CheckpointError):
             hf.load(tmp_path / "forged.safetensors", KINDS["mlp"][0]())
+
+
+def test_fit_trains_members_that_differ_and_resumes_their_ensemble(tmp_path):
+    y = X[:, :1], X[:, 1:2]
+    losses = {
+        "left": lambda output, batch: (output[:, :1] - batch[1]).square().mean(),
+        "right": lambda output, batch: (output[:, 1:2] - batch[2]).square().mean(),
+    }
+    problem = hf.supervised((X, *y), (X, *y), losses=losses, reference=(9, 9))
+
+    def make():
+        return hf.wrap(nn.Linear(4, 3), ["left", "right"], hidden=4)
+
+    options = {"average": "values", "epochs": 1, "batch_size": 7, "callbacks": [], "validation_rays": 3, "align": True}
+    run = hf.fit(make, problem, members=3, seed=5, out=tmp_path, **options)
+    torch.manual_seed(6)
+    second = hf.fit(make(), problem, seed=6, **(options | {"align": False, "average": None}))
+    member = hf.load(tmp_path / "member-1", nn.Linear(4, 3))
+    torch.testing.assert_close(member(X, RAYS), second.model(X, RAYS))
+    models = [hf.load(tmp_path / f"member-{k}", nn.Linear(4, 3)) for k in range(3)]
+    assert len({model(X, RAYS).sum().item() for model in models}) == 3
+    bare = hf.ensemble(models, average="values")
+    hf.align(bare, problem.val, batch_size=7)
+    torch.testing.assert_close(run.model(X, RAYS), bare(X, RAYS))
+    assert len(run.history) == 3 and len(run.front) == 3
+    before = (tmp_path / "best.safetensors").read_bytes()
+    (tmp_path / "best.safetensors").unlink()
+    hf.fit(make, problem, members=3, seed=5, out=tmp_path, resume=True, **options)
+    assert (tmp_path / "best.safetensors").read_bytes() == before
+    torch.testing.assert_close(hf.load(tmp_path, nn.Linear(4, 3))(X, RAYS), run.model(X, RAYS))
+    for given, more, words in (
+        (make(), {}, "a function that makes a model"),
+        (make, {"average": None}, "average="),
+        (make, {"average": "mean"}, "values"),
+        (make, {"members": 0}, "members"),
+        (make, {"solver": hf.LS()}, "weights"),
+    ):
+        with pytest.raises(HyperfrontError, match=f"(?s){words}"):
+            hf.fit(given, problem, **({"members": 2} | options | more))
+    with pytest.raises(HyperfrontError, match="averages nothing"):
+        hf.fit(make(), problem, **options)

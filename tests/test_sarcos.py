@@ -17,13 +17,14 @@ from hyperfront.problem.registry import build, problems
 from hyperfront.zoo import data
 from hyperfront.zoo.data import sarcos as recording
 from hyperfront.zoo.data.sarcos import Motion, read_matrix
-from hyperfront.zoo.sarcos import block_split, paper_split
+from hyperfront.zoo.sarcos import SPLITS, paper_split
 from tests.helpers.command import hyperfront_process as hyperfront
 from tests.helpers.data import DATA
 
 PARTS = ("train", "val", "test")
 # what the fourth and the ninth of every ten blocks of 500 rows hold
 HELD_OUT = np.array([row for row in range(45_000) if row // 500 % 10 + 1 in (4, 9)])
+FINAL = np.array([row for row in range(45_000) if row // 500 % 10 + 1 in (2, 7)])
 
 
 def motion(index: np.ndarray) -> Motion:
@@ -93,8 +94,8 @@ def test_the_whole_training_file_is_used_where_it_is_and_refused_where_it_is_ano
 # ---- splits ------------------------------------------------------------------------------------------------------
 
 
-def check_blocks(index: np.ndarray) -> dict[str, Motion]:
-    parts = block_split(motion(index), motion(np.arange(3)))
+def check_blocks(index: np.ndarray, split: str = "blocks", held_out: np.ndarray = HELD_OUT) -> dict[str, Motion]:
+    parts = SPLITS[split](motion(index), motion(np.arange(3)))
     rows = {name: part.index for name, part in parts.items()}
     for first, second, gap in (("train", "val", 100), ("train", "test", 100), ("val", "test", 499)):
         if len(rows[first]) and len(rows[second]):
@@ -103,7 +104,7 @@ def check_blocks(index: np.ndarray) -> dict[str, Motion]:
     assert len(np.unique(together)) == len(together)
     assert set(together) <= set(index)
     left = np.setdiff1d(index, together)  # only rows of training blocks that are near to others
-    assert not len(left) or distance(left, HELD_OUT).max() <= 100
+    assert not len(left) or distance(left, held_out).max() <= 100
     return parts
 
 
@@ -125,6 +126,10 @@ def test_blocks_of_the_real_rows():
     train, _ = recording.load(DATA)
     parts = check_blocks(train.index)
     assert [len(parts[name].index) for name in PARTS] == [15_564, 2_162, 2_173]
+    final = check_blocks(train.index, "final", FINAL)
+    assert [len(final[name].index) for name in PARTS] == [15_452, 2_180, 2_226]
+    for name in ("val", "test"):  # what settings were chosen on has no row in what measures them
+        assert not np.intersect1d(final[name].index, np.concatenate([parts["val"].index, parts["test"].index])).size
 
 
 @pytest.mark.data

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from hyperfront.comparison.formats import filled
+from hyperfront.comparison.kept import measured
 from hyperfront.comparison.method import ComparisonJob
 from hyperfront.comparison.methods import find_method
 from hyperfront.comparison.protocol import Protocol
@@ -178,7 +179,18 @@ def check_settings(found: Result, protocol: Protocol, problem: Problem) -> None:
     refuse_difference(stored, wanted, what=what, fix="use the same settings or another folder (--out)")
 
 
-COLUMNS = ("method", "seeds", "points", "HV", "uniformity", "distance", "seconds", "one by one", "parameters")
+COLUMNS = (
+    "method",
+    "seeds",
+    "points",
+    "HV",
+    "kept HV",
+    "uniformity",
+    "distance",
+    "seconds",
+    "one by one",
+    "parameters",
+)
 
 
 def table(
@@ -186,9 +198,10 @@ def table(
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Columns, and a row for each method: means over seeds (and standard deviations), on the test data.
 
-    ``points`` counts the different points of the seed that has fewest. ``distance`` is the largest distance of a point
-    of any seed to the true front, if that is known. ``seconds`` counts the training steps; ``one by one`` is the time
-    of the same models trained one after the other, given as ``apart``.
+    ``points`` counts the different points of the seed that has fewest. ``HV`` is of all points, ``kept HV`` of those
+    that are non-dominated on validation data (:mod:`hyperfront.comparison.kept`). ``distance`` is the largest distance
+    of a point of any seed to the true front, if that is known. ``seconds`` counts the training steps; ``one by one`` is
+    the time of the same models trained one after the other, given as ``apart``.
     """
     shown = [name for name in COLUMNS if truth is not None or name != "distance"]
     return tuple(shown), [_row(group, apart.get(method), truth) for method, group in by_method(results).items()]
@@ -203,9 +216,18 @@ def _row(group: Sequence[Result], apart: float | None, truth: Truth | None) -> t
         str(len(group)),
         "1" if single else str(min(result.points for result in group)),
         spread([test["hypervolume"] for test in tests], digits=4),
+        spread([None if single else _kept(result) for result in group], digits=4),
         spread([test["uniformity"] for test in tests], digits=4),
         *([f"{max(distances):.1e}" if distances else "-"] if truth else []),
         f"{sum(result.seconds['training'] for result in group) / len(group):,.1f}",
         "-" if apart is None else f"{apart:,.1f}",
         f"{group[0].parameters:,}" if group[0].parameters else "-",
     )
+
+
+def _kept(result: Result) -> float | None:
+    """The test hypervolume of the points that validation data keep."""
+    if not result.reference:
+        return None
+    val = torch.tensor(result.fronts["val"]["losses"], dtype=torch.float64)
+    return measured(val, result.losses(), result.reference).kept

@@ -17,6 +17,13 @@ from torch import Tensor
 
 from hyperfront.errors import CheckpointError
 
+NUMERICS = 1
+"""The numerics version: raise it with every change that can alter the numbers of a run, and say why in this list.
+
+1   the first version that results state; results without one may also be from before the fixes that
+    docs/problems.md lists
+"""
+
 
 def describe(thing: Any) -> Any:
     """Describe ``thing`` as JSON: dataclasses by name and fields, functions by module and name."""
@@ -75,6 +82,7 @@ def environment(device: torch.device) -> dict[str, Any]:
     """Describe versions, machine and git state, for later readers of the run."""
     return {
         "hyperfront": _version("hyperfront"),
+        "numerics": NUMERICS,
         "torch": torch.__version__,
         "numpy": _version("numpy"),
         "python": platform.python_version(),

@@ -44,7 +44,7 @@ from hyperfront.training.job import Job
 from hyperfront.training.loop import run_epochs
 from hyperfront.training.precision import Precision, products, refuse_autocast
 from hyperfront.training.progress import Progress
-from hyperfront.training.ranks import follow_first
+from hyperfront.training.ranks import follow_first, refuse_several
 from hyperfront.training.refusals import check_solver
 from hyperfront.training.runs import Run, RunFolder
 from hyperfront.training.settings import Settings
@@ -72,9 +72,11 @@ DEFAULTS: Mapping[str, Any] = {
 
 
 def fit(
-    model: ParetoModel,
+    model: ParetoModel | Callable[[], ParetoModel],
     problem: Problem,
     *,
+    members: int | None = None,
+    average: str | Sequence[str] | None = None,
     solver: Solver | None = None,
     preferences: Preferences | None = None,
     epochs: int | None = None,
@@ -111,8 +113,10 @@ def fit(
     On a CPU, small models train with one thread, unless the number of threads was set (docs/benchmarks.md).
 
     Args:
-        model: A model that :func:`hyperfront.wrap` made.
+        model: A model that :func:`hyperfront.wrap` made; with ``members``, a function that makes one.
         problem: A problem that :func:`hyperfront.supervised` or :func:`hyperfront.analytic` made.
+        members: Train so many models, one after the other with seeds from ``seed`` on, and return their ensemble.
+        average: What an ensemble averages (:func:`hyperfront.ensemble`).
         solver: Weighs the objectives' gradients; EPO by default.
         preferences: Draws the training rays; Dirichlet(0.2) by default.
         epochs: Passes over the training data, 30 by default; for an analytic problem, 100 steps each.
@@ -151,9 +155,15 @@ def fit(
         criterion: Measures the validation front instead of its hypervolume; larger is better.
         callbacks: Called at every step and epoch; a progress bar by default.
     """
+    if members is not None:
+        return _fit_members(**locals())
     refuse_autocast("fit")
     team = join()
-    check_handed(model, problem, preferences, callbacks)
+    model = check_handed(model, problem, preferences, callbacks)
+    if average is not None:
+        raise HyperfrontError(
+            "one model averages nothing", got=f"average={average!r}", fix="members=4, or leave it out"
+        )
     used = resolved(
         problem,
         solver=solver,
@@ -228,6 +238,17 @@ def _together(job: Job, resume: bool) -> Iterator[None]:
 def _told(team: Team, folder: RunFolder | None, callbacks: Sequence[Callback]) -> list[Callback]:
     """The callbacks of this process: of several that train together, the first one has all."""
     return [*([JsonLines(folder.metrics)] if folder else []), *callbacks] if team.first else []
+
+
+def _fit_members(model: Any, problem: Problem, solver: Solver | None, align: bool | None, **options: Any) -> Run:
+    """Train an ensemble: see ``members`` of :func:`fit`."""
+    from hyperfront.training.members import fit_members  # which few runs need
+
+    refuse_several("fit(members=)")
+    used = resolved(problem, solver=solver, align=align)
+    check_flag("align", used["align"])
+    known = check_solver(used["solver"])
+    return fit_members(fit, model, problem, align=used["align"], convention=known.convention, solver=solver, **options)
 
 
 def _work(job: Job) -> float:

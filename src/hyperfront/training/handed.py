@@ -9,15 +9,17 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from hyperfront.errors import HyperfrontError
+from hyperfront.model import ParetoModel
 from hyperfront.model.expected import expect_model, kind_of
 from hyperfront.preferences import Dirichlet
 from hyperfront.problem import Problem
 from hyperfront.training.callbacks import Callback
 
 
-def check_handed(model: Any, problem: Any, preferences: Any, callbacks: Any) -> None:
-    """Raise an error for a plain module, data, a class or a single callback in place of the right argument."""
-    expect_model(model, "fit")
+def check_handed(model: Any, problem: Any, preferences: Any, callbacks: Any) -> ParetoModel:
+    """Return the model, or raise an error for a plain module, data, a class or a single callback in place of the right
+    argument."""
+    model = expect_model(model, "fit")
     if not isinstance(problem, Problem):
         raise HyperfrontError(
             "fit needs a problem, which knows the losses",
@@ -39,6 +41,7 @@ def check_handed(model: Any, problem: Any, preferences: Any, callbacks: Any) -> 
         )
     if told and not isinstance(callbacks, Sequence):
         raise HyperfrontError("callbacks are a list", got=kind_of(callbacks), fix="callbacks=[...]")
+    return model
 
 
 def check_makers(optimizer: Any, schedule: Any) -> None:
