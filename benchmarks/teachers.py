@@ -63,11 +63,11 @@ class Study(NamedTuple):
 
 STUDIES = {
     "sarcos": Study(
-        "sarcos", {"split": "blocks", "rows": 4000}, {"split": "final", "rows": 4000}, 20, "values", 1, 1e-3,
+        "sarcos", {"split": "blocks", "rows": 2000}, {"split": "final", "rows": 2000}, 20, "values", 1, 1e-3,
         {"separate": [25, 50, 100], "ours": [50, 100, 200]}, 128, (1, 2, 4),
     ),
     "adult": Study(
-        "adult", {"draw": 0, "rows": 6000}, {"draw": 1, "rows": 6000}, 10, "sigmoid", 2, 1e-3,
+        "adult", {"draw": 0, "rows": 4000}, {"draw": 1, "rows": 4000}, 10, "sigmoid", 2, 1e-3,
         {"separate": [10, 20, 40], "ours": [20, 40, 80]}, 128, (1, 2, 4),
     ),
 }  # fmt: skip
@@ -271,6 +271,8 @@ def main() -> None:
         return
     deadline, document = time.perf_counter() + 60 * options.minutes, {}
     for study in studies.values():
+        if options.only and not any(name.startswith(f"{study.name}-") for name in options.only):
+            continue
         try:
             chosen = choose(study, options.out, deadline)
             for seed in range(seeds):

@@ -12,11 +12,16 @@ from torch import nn
 
 import hyperfront as hf
 from hyperfront import solvers
+from hyperfront.comparison.compare import compare
+from hyperfront.comparison.methods import find_method
+from hyperfront.comparison.protocol import Protocol
 from hyperfront.errors import CheckpointError, HyperfrontError, ProblemError
 from hyperfront.preferences import FixedRays
 from hyperfront.problem import Gap
 from hyperfront.problem.lesson import taught
 from hyperfront.problem.mixup import Mixed, Mixup
+from hyperfront.problem.recipe import Recipe
+from hyperfront.problem.registry import build
 from hyperfront.training.runs import RunFolder
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -269,3 +274,24 @@ def test_a_student_of_directions_asks_a_teacher_of_ratios_at_the_same_point():
     problem.lesson.teacher.ready(student(), "direction")
     _, labels = problem.lesson(problem, ray, (X, Y), shared=False)
     torch.testing.assert_close(labels, guide(X, ray.flip(1))[0].detach())
+
+
+def test_taught_methods_train_their_teacher_once_and_count_its_time(tmp_path):
+    problem = regression(make_target=net, identity={"problem": "mine", "arguments": {}})
+    methods = ["phn-ls", "ls", "taught", "taught-separate", "taught-plain"]
+    recipe = Recipe(epochs=2, batch_size=24, rays_per_step=2, model={"hidden": 4})
+    few = {name: find_method(name).options(members=2) for name in methods[2:]}
+    protocol = Protocol("own", recipe, hf.rays(3, m=2), options=few)
+    results = compare(problem, methods, protocol, seeds=[0], folder=tmp_path, progress=False)
+    for name, result in zip(methods, results):
+        assert result.method == name and result.kind.name == name
+        if name.startswith("taught"):
+            assert result.settings["teaching"]["members"] == 2
+            records = [RunFolder(path).seconds() for path in (tmp_path / "runs" / f"{name}-0").glob("member-*")]
+            assert len(records) == 2 and result.seconds["teacher"] == pytest.approx(sum(records), abs=0.011)
+            assert result.seconds["training"] > result.seconds["teacher"]
+    assert results[-1].points == 1 and results[3].points == 3
+    again = compare(problem, methods, protocol, seeds=[0], folder=tmp_path, progress=False)
+    assert [result.fronts for result in again] == [result.fronts for result in results]
+    with pytest.raises(ProblemError, match="needs data"):
+        compare(build("fonseca"), ["taught"], protocol, seeds=[0], folder=tmp_path / "toy", progress=False)

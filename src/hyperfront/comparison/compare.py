@@ -227,7 +227,7 @@ def _row(group: Sequence[Result], apart: float | None, truth: Truth | None) -> t
 
 def _kept(result: Result) -> float | None:
     """The test hypervolume of the points that validation data keep."""
-    if not result.reference:
+    if not result.reference or "val" not in result.fronts:
         return None
     val = torch.tensor(result.fronts["val"]["losses"], dtype=torch.float64)
     return measured(val, result.losses(), result.reference).kept

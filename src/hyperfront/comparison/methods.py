@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hyperfront.comparison import hypernetwork
+from hyperfront.comparison import hypernetwork, taught
 from hyperfront.comparison.baselines import cpmtl, evolutionary, fair_classifiers, per_ray, single_task
 from hyperfront.comparison.method import ComparisonJob, Method, Trained
 from hyperfront.errors import unknown_name
@@ -12,6 +12,7 @@ METHODS: dict[str, Method] = {
     for method in (
         *hypernetwork.METHODS,
         *per_ray.METHODS,
+        *taught.METHODS,
         cpmtl.METHOD,
         *evolutionary.METHODS,
         single_task.METHOD,
@@ -37,7 +38,19 @@ def summary() -> str:
     groups: dict[str, list[str]] = {}
     for method in METHODS.values():
         groups.setdefault(method.summary, []).append(method.name)
-    return "; ".join(f"{', '.join(names)}: {summary}" for summary, names in groups.items())
+    return "; ".join(f"{_listed(names)}: {summary}" for summary, names in groups.items())
+
+
+def _listed(names: list[str]) -> str:
+    """List names, with a common first word once.
+
+    >>> _listed(["phn-epo", "phn-ls"]), _listed(["epo", "ls"])
+    ('phn-(epo, ls)', 'epo, ls')
+    """
+    word = names[0].partition("-")[0] + "-"
+    if len(names) == 1 or not all(name.startswith(word) for name in names):
+        return ", ".join(names)
+    return f"{word}({', '.join(name.removeprefix(word) for name in names)})"
 
 
 def _unknown(job: ComparisonJob) -> Trained:

@@ -43,9 +43,16 @@ from hyperfront.problem.registry import build, entry, recipe
 from hyperfront.storage import files
 from hyperfront.storage.markdown import as_markdown
 
+
+def _takers(kind: type) -> str:
+    """Name the methods with options of this kind; a word and a star where all names begin with that word."""
+    names = [name for name in METHODS if METHODS[name].options is kind]
+    word = names[0].partition("-")[0]
+    return f"{word}*" if len(names) > 1 and all(name.startswith(word) for name in names) else ", ".join(names)
+
+
 _OPTIONS = "Settings of one method. " + "; ".join(
-    f"{', '.join(name for name in METHODS if METHODS[name].options is kind)}: "
-    f"{', '.join(item.name for item in dataclasses.fields(kind))}"
+    f"{_takers(kind)}: {', '.join(item.name for item in dataclasses.fields(kind))}"
     for kind in dict.fromkeys(method.options for method in METHODS.values())
     if kind
 )
@@ -73,20 +80,18 @@ def compare(
 ) -> None:
     """Compare methods on a built-in problem: hypervolume, uniformity, time and parameters in one table.
 
-    All methods get the same rays and seeds, and keep the weights of the epoch with the best validation hypervolume;
-    without data, of the last epoch. The table shows the test data, with rays that are not aligned. Finished runs are
-    not repeated: the same command continues; with more methods or seeds it adds to the table. Examples:
+    All methods get the same rays and seeds, and keep the weights of the epoch with the best validation hypervolume.
+    The table shows the test data. The same command continues, and adds methods or seeds. Example:
         hyperfront compare fonseca --methods phn-epo,ls,epo,pmtl,mgda,nsga3,moead
-        hyperfront compare adult --methods epo --tuned runs/tune-adult-quick
 
     Args:
-        rays: Rays, evenly laid out; three objectives have whole grids of 6, 10 or 15.
+        rays: Rays, evenly laid out.
         seeds: Seeds 0, 1, ... of each method.
         arguments: Arguments of the problem, such as rows=2000.
         epochs: Passes of gradient methods over the data.
-        tuned: Folder with settings that `hyperfront tune` found.
-        one_by_one: Train the models of the rays one by one, with the same numbers up to rounding and dropout.
-        out: Folder for results and runs; by default runs/compare-PROBLEM-PRESET plus changed settings.
+        tuned: Folder of settings that `tune` found.
+        one_by_one: Train the models of the rays one by one.
+        out: Folder; by default runs/compare-PROBLEM-PRESET.
         markdown: Print the table as Markdown.
     """
     set_tf32(tf32)
