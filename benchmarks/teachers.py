@@ -63,12 +63,12 @@ class Study(NamedTuple):
 
 STUDIES = {
     "sarcos": Study(
-        "sarcos", {"split": "blocks", "rows": 1000}, {"split": "final", "rows": 1000}, 20, "values", 1, 1e-3,
-        {"separate": [25, 50, 100], "ours": [50, 100]}, 128, (1, 2, 4),
+        "sarcos", {"split": "blocks", "rows": 2000}, {"split": "final", "rows": 2000}, 10, "values", 1, 1e-3,
+        {"separate": [10, 20, 40], "ours": [25, 50]}, 32, (1, 2, 4),
     ),
     "adult": Study(
         "adult", {"draw": 0, "rows": 2000}, {"draw": 1, "rows": 2000}, 10, "sigmoid", 2, 1e-3,
-        {"separate": [10, 20, 40], "ours": [20, 40]}, 128, (1, 2, 4),
+        {"separate": [5, 10, 20], "ours": [10, 20]}, 32, (1, 2, 4),
     ),
 }  # fmt: skip
 QUICK = {
