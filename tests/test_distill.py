@@ -222,6 +222,8 @@ def test_relabelling_names_places_and_words():
     model = student()
     with pytest.raises(ProblemError, match="teach itself"):
         hf.distill(model, model, regression(), relabel="values", **QUIET)
+    with pytest.raises(HyperfrontError, match="not captured as a CUDA graph"):
+        hf.distill(net(), model, regression(), relabel="values", engine="graph", **QUIET)
 
 
 def test_unlabelled_inputs_reach_the_teacher_and_no_held_out_row_does():
