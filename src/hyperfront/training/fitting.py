@@ -159,11 +159,7 @@ def fit(
         return _fit_members(**locals())
     refuse_autocast("fit")
     team = join()
-    model = check_handed(model, problem, preferences, callbacks)
-    if average is not None:
-        raise HyperfrontError(
-            "one model averages nothing", got=f"average={average!r}", fix="members=4, or leave it out"
-        )
+    model = check_handed(model, problem, preferences, callbacks, average)
     used = resolved(
         problem,
         solver=solver,
@@ -194,7 +190,6 @@ def fit(
     check_choice("engine", engine, ENGINES)
     device = expect_device(model.device if device is None else device)
     folder = RunFolder(files.as_path(out)) if out is not None else None
-    told = [Progress()] if callbacks is None else callbacks
     resume = resume or restarted()
     job = Job(
         model=model,
@@ -206,15 +201,14 @@ def fit(
         align=used["align"],
         criterion=criterion,
         folder=folder,
-        callbacks=_told(team, folder, told),
+        callbacks=_told(team, folder, [Progress()] if callbacks is None else callbacks),
         keep=keep,
         team=team,
     )
     with team.raising():
         job.check()
     model.to(device)
-    model.alignment = model.alignment[:0]  # an alignment applies to the weights that it was measured with only
-    model.record = job.record()
+    model.alignment, model.record = model.alignment[:0], job.record()  # an alignment is of the weights measured with it
     with _together(job, resume):
         run = _prepare(job, engine, resume)
         with _discarding(job):

@@ -16,9 +16,9 @@ from hyperfront.problem import Problem
 from hyperfront.training.callbacks import Callback
 
 
-def check_handed(model: Any, problem: Any, preferences: Any, callbacks: Any) -> ParetoModel:
-    """Return the model, or raise an error for a plain module, data, a class or a single callback in place of the right
-    argument."""
+def check_handed(model: Any, problem: Any, preferences: Any, callbacks: Any, average: Any) -> ParetoModel:
+    """Return the model, or raise an error for a plain module, data, a class, a single callback or ``average`` without
+    ``members``."""
     model = expect_model(model, "fit")
     if not isinstance(problem, Problem):
         raise HyperfrontError(
@@ -41,6 +41,10 @@ def check_handed(model: Any, problem: Any, preferences: Any, callbacks: Any) -> 
         )
     if told and not isinstance(callbacks, Sequence):
         raise HyperfrontError("callbacks are a list", got=kind_of(callbacks), fix="callbacks=[...]")
+    if average is not None:
+        raise HyperfrontError(
+            "one model averages nothing", got=f"average={average!r}", fix="members=4, or leave it out"
+        )
     return model
 
 
