@@ -21,6 +21,7 @@ from safetensors.torch import load_file
 
 from together.cases import CASES, Case
 from together.killed import kill_several
+from together.member import trained
 from together.predicted import table
 
 HERE = Path(__file__).parent
@@ -39,8 +40,8 @@ def run(module: str, words: Sequence[object], processes: int, *, options: Sequen
 
 def compare(numbers: Sequence[int], steps: int, sizes: Sequence[int], folder: Path) -> list[dict[str, Any]]:
     """The largest differences between several processes and one, for the cases of these numbers."""
-    run("together.member", [folder / "1", steps, *numbers], 1)
-    alone, rows = load_file(folder / "1"), []
+    torch.set_num_threads(1)
+    alone, rows = trained([CASES[number] for number in numbers], steps), []
     for size in sizes:
         run("together.member", [folder / str(size), steps, *numbers], size)
         found = load_file(folder / str(size))
