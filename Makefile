@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 SITE_READY := $(VENV)/.site-ready
 
-.PHONY: demo test check web browser bench faults report docs clean
+.PHONY: demo test check web browser bench faults fuzz report docs clean
 
 demo: $(READY)
 	$(BIN)/hyperfront demo
@@ -33,6 +33,10 @@ bench: $(READY)
 # Deaths, signals, damaged files and full disks by the thousand; the counts go into docs/reliability.md.
 faults: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.faults
+
+# Millions of random calls, files and requests; the counts go to docs/fuzz.json. It takes about an hour on one core.
+fuzz: $(READY)
+	for family in api files routes sockets fit; do $(BIN)/python -m tests.fuzz $$family --long --out docs/fuzz.json || exit 1; done
 
 # Every table and figure of the paper, from the result files in the repository.
 report: $(READY)

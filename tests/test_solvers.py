@@ -220,11 +220,9 @@ def test_losses_and_rays_of_any_size(m: int) -> None:
 def test_two_objectives_read_nothing_from_the_device() -> None:
     R = epo_module.FEW + 1  # fewer rays are solved in plain numbers on a CPU
     shapes = ((R, 2), (R, 2), (R, 2, 2))
-    weights, status = EPO()(*(torch.empty(shape, device="meta") for shape in shapes))
-    assert weights.shape == (R, 2) and status.dtype == torch.uint8
     with FakeTensorMode():  # any value that is asked for raises
         weights, status = EPO()(*(torch.rand(shape) for shape in shapes))
-        assert weights.shape == (R, 2)
+        assert weights.shape == (R, 2) and status.dtype == torch.uint8
         with pytest.raises(DynamicOutputShapeException):
             EPO()(torch.rand(R, 3), torch.rand(R, 3), torch.rand(R, 3, 3))
 

@@ -22,6 +22,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from hyperfront.errors import HyperfrontError
+from hyperfront.errors.signatures import checked
 from hyperfront.model import ParetoModel
 from hyperfront.model.assemblies import LowRank
 from hyperfront.storage import files
@@ -30,6 +31,7 @@ CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 BASE = "base.safetensors"
 
 
+@checked
 def adapters(model: ParetoModel, folder: str | Path, rays: Tensor | Sequence | None = None) -> list[Path]:
     """Write a folder that ``peft.PeftModel.from_pretrained(module, path)`` loads, for each objective or for each ray.
 

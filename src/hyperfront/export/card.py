@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from hyperfront import indicators
+from hyperfront.errors.signatures import checked
 from hyperfront.export.choice import SPLITS, chosen
 from hyperfront.export.data import data, decision, groups, intended_use, notes_of
 from hyperfront.export.graph import RAY, Graph
@@ -39,6 +40,7 @@ SNIPPETS = {
 }
 
 
+@checked
 def card(
     model: ParetoModel,
     front: Front | None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hyperfront.errors import HyperfrontError
 from hyperfront.export.markdown import bullets, escaped, number, table
 from hyperfront.front import Front, Selection
 
@@ -13,6 +14,13 @@ def chosen(choice: Selection | None, test: Front | None) -> str:
     if choice is None:
         return ""
     reached = test.columns() if test is not None else {}
+    if test is not None and (len(test) != 1 or not {*choice.values} <= {*reached}):
+        raise HyperfrontError(
+            "the test front is not the chosen point",
+            got=f"{len(test)} rays, {', '.join(reached)}",
+            expected=f"1 ray, with {', '.join(choice.values)}",
+            fix="hf.evaluate(model, problem.test, choice.ray)",
+        )
     rows = []
     for name, value in choice.values.items():
         sign, bound = choice.limits.get(name, ("", 0.0))

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from hyperfront.errors import HyperfrontError
+from hyperfront.errors.signatures import checked
 from hyperfront.export.graph import Graph, graph
 from hyperfront.export.tracing import quiet, reason
 from hyperfront.model import ParetoModel
@@ -21,6 +22,7 @@ from hyperfront.storage.batches import Batch
 LARGEST = 2**31 - 2**20  # bytes that fit into one ONNX file, with some to spare for the graph
 
 
+@checked
 def pt2(model: ParetoModel, path: str | Path, like: Batch | Problem, *, ray: Any = None) -> Path:
     """Write the front, or the network at ``ray``, for ``torch.export.load(path).module()``.
 
@@ -30,6 +32,7 @@ def pt2(model: ParetoModel, path: str | Path, like: Batch | Problem, *, ray: Any
     return write_pt2(graph(model, like, ray), Path(path))
 
 
+@checked
 def onnx(model: ParetoModel, path: str | Path, like: Batch | Problem, *, ray: Any = None) -> Path:
     """Write the front, or the network at ``ray``, as ONNX. Inputs are ``ray`` and the arguments of ``forward``."""
     check_onnx()

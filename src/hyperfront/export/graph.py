@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from hyperfront.errors import HyperfrontError
+from hyperfront.errors.signatures import checked
 from hyperfront.export.tracing import quiet, reason
 from hyperfront.model import ParetoModel
 from hyperfront.model.substitution import called
@@ -97,6 +98,7 @@ class Graph:
         return tensors(self.module(*inputs.values()))
 
 
+@checked
 def graph(model: ParetoModel, like: Batch | Problem, ray: Any = None) -> Graph:
     """Make the graph of the whole front, or of one ``ray``, on the CPU and in evaluation mode.
 

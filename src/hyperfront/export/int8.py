@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hyperfront.errors import HyperfrontError
+from hyperfront.errors.signatures import checked
 from hyperfront.model import ParetoModel
 
 LEVELS = 127
@@ -46,6 +47,7 @@ class Int8Linear(nn.Module):
         return product if self.bias is None else product + self.bias
 
 
+@checked
 def int8(model: ParetoModel) -> ParetoModel:
     """Copy the model with the heads of its hypernetwork in int8. The copy cannot be trained."""
     heads = getattr(model.hypernet, "heads", None)

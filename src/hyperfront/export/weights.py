@@ -8,8 +8,10 @@ from typing import Any
 from torch import Tensor
 
 from hyperfront.errors import HyperfrontError
+from hyperfront.errors.signatures import checked
 from hyperfront.model import ParetoModel
 from hyperfront.storage import checkpoint, files
+from hyperfront.storage.files import as_path
 
 _LOADER = '''"""Loads the network of one ray of a Pareto front. Needs torch and safetensors."""
 
@@ -32,6 +34,7 @@ _BUILD = """    if module is None:
 """
 
 
+@checked
 def weights(model: ParetoModel, ray: Any, path: str | Path) -> tuple[Path, Path]:
     """Write ``model.at(ray)`` to ``path``, a safetensors file, and beside it a loader, ``path`` with the suffix .py.
 
@@ -40,10 +43,10 @@ def weights(model: ParetoModel, ray: Any, path: str | Path) -> tuple[Path, Path]
         from NAME import load
         module = load(YourModule())
     """
-    path = Path(path)
-    loader = path.with_suffix(".py")
+    path = as_path(path)
     if path.suffix != ".safetensors":
         raise HyperfrontError("weights are written as safetensors", got=path, expected="NAME.safetensors")
+    loader = path.with_suffix(".py")
     if model.target.norms and model.target.batchnorm == "batch":
         raise HyperfrontError(
             "a module that normalizes by the statistics of its batch cannot be stored as weights",

@@ -19,6 +19,7 @@ import torch
 
 from hyperfront import indicators
 from hyperfront.errors import HyperfrontError
+from hyperfront.errors.signatures import checked
 from hyperfront.front.evaluate import evaluate
 from hyperfront.front.front import Front
 from hyperfront.model import ParetoModel
@@ -33,6 +34,7 @@ LARGEST = 3.0
 """The largest change of the logarithm of an entry: beyond the end of a front no change reaches the balance."""
 
 
+@checked
 @torch.no_grad()
 def align(
     model: ParetoModel,

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from hyperfront import preferences
 from hyperfront.errors import ProblemError, check_number
+from hyperfront.errors.signatures import checked
 from hyperfront.front.front import Front
 from hyperfront.front.origin import Origin
 from hyperfront.front.threads import few_for_small_work, work
@@ -25,6 +26,7 @@ from hyperfront.problem.sources import TensorSource
 from hyperfront.storage.nests import map_tensors
 
 
+@checked
 def evaluate(
     model: ParetoModel, split: Split | Problem, rays: Tensor | Sequence | int = 25, *, batch_size: int = 1024
 ) -> Front:

@@ -18,12 +18,14 @@ import torch
 from torch import Tensor
 
 from hyperfront import indicators, preferences
-from hyperfront.errors import CheckpointError, ProblemError
+from hyperfront.errors import CheckpointError, ProblemError, shown
+from hyperfront.errors.signatures import checked
 from hyperfront.front import question as questions
 from hyperfront.front import selection
 from hyperfront.front.origin import Origin
 from hyperfront.front.question import Limit
 from hyperfront.front.selection import Selection
+from hyperfront.model import check_objectives
 from hyperfront.preferences import Convention
 from hyperfront.problem import Meaning
 from hyperfront.storage import files
@@ -35,6 +37,7 @@ FORMAT = Format("hyperfront-front", steps=(lambda document: {**document, "meanin
 """Schema 2 has the meanings of losses and scores; scores of an older file have no direction."""
 
 
+@checked
 @dataclass(frozen=True, eq=False, repr=False)
 class Front:
     """Losses ``[R, m]`` and scores ``[R]`` at rays ``[R, m]``, in float64 on the CPU."""
@@ -56,6 +59,7 @@ class Front:
     meaning has an unknown direction."""
 
     def __post_init__(self) -> None:
+        self._check_shapes()
         unknown = {name: Meaning(name) for name in self.objectives}
         unknown |= {name: Meaning(name, maximize=None) for name in self.scores}
         complete = {name: self.meanings.get(name, meaning) for name, meaning in unknown.items()}
@@ -76,6 +80,7 @@ class Front:
 
     # ---- quality ---------------------------------------------------------------------------------------------
 
+    @checked
     def hypervolume(self, reference: Sequence[float] | None = None) -> float:
         """Compute the volume dominated by the front, up to the reference point (default: the problem's)."""
         point = self.reference if reference is None else tuple(float(value) for value in reference)
@@ -95,6 +100,7 @@ class Front:
             )
         return volume
 
+    @checked
     def uniformity(self, base: float = math.e) -> float:
         """Mean over the rays of ``1 - KL(r l / sum r l || 1/m)``, with the logarithm to ``base``.
 
@@ -149,6 +155,7 @@ class Front:
 
     # ---- pictures and files ----------------------------------------------------------------------------------
 
+    @checked
     def plot(
         self,
         path: str | Path | None = None,
@@ -207,11 +214,12 @@ class Front:
             from hyperfront.front.plots.measures.static import draw
         return draw(found, [self.meanings[name].directed for name in names], plots.headline(self, "2d"))
 
+    @checked
     def save(self, path: str | Path) -> None:
         """Write JSON, or CSV with rays, losses and scores only; the suffix of ``path`` decides."""
-        path = Path(path)
+        path = files.as_path(path)
         if path.suffix.lower() == ".csv":
-            files.write_bytes(path, self._csv().encode())
+            files.write_bytes(path, self._csv().encode(errors="backslashreplace"))
             return
         files.write_json(path, self.document())
 
@@ -239,6 +247,7 @@ class Front:
         return text.getvalue()
 
     @classmethod
+    @checked
     def load(cls, path: str | Path) -> Front:
         """Read a front from the JSON that :meth:`save` wrote."""
         document = files.read_json(Path(path))
@@ -260,16 +269,28 @@ class Front:
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RuntimeError) as error:
             raise CheckpointError("the file does not hold a front", got=f"{path}: {error!r}") from None
 
+    def _check_shapes(self) -> None:
+        """Raise an error unless rays, losses, scores and objectives fit together."""
+        check_objectives(self.objectives)
+        shape = (*self.rays.shape[:1], len(self.objectives))
+        tables = {"rays": self.rays, "losses": self.losses}
+        wrong = {name: table for name, table in tables.items() if table.shape != shape or not table.is_floating_point()}
+        wrong |= {name: values for name, values in self.scores.items() if values.shape != shape[:1]}
+        if self.truth is not None and self.truth.shape[1:] != shape[1:]:
+            wrong["truth"] = self.truth
+        for name, table in wrong.items():
+            raise ProblemError(
+                f"{name} of the front have the wrong shape or type",
+                got=f"{list(table.shape)} of {table.dtype}",
+                expected="rays and losses [R, m], scores [R], truth [K, m], floating-point numbers",
+            )
+        if self.reference is not None and len(self.reference) != len(self.objectives):
+            raise ProblemError("the reference point does not fit the objectives", got=shown(self.reference))
+        if twice := {*self.objectives} & {*self.scores}:
+            raise ProblemError("a score has the name of a loss", got=", ".join(twice))
+
     def _check(self) -> None:
-        """Raise an error if the parts are no front, for example in an altered file."""
-        count, m = len(self.rays), len(self.objectives)
-        fits = self.rays.shape == self.losses.shape == (count, m)
-        fits = fits and all(values.shape == (count,) for values in self.scores.values())
-        fits = fits and (self.truth is None or self.truth.shape[1:] == (m,))
-        fits = fits and (self.reference is None or len(self.reference) == m)
-        names = [*self.objectives, *self.scores]
-        if not fits or not all(isinstance(name, str) for name in names) or len({*names}) < len(names):
-            raise ValueError("rays, losses, scores and objectives do not fit together")
+        """Raise an error if the numbers are those of no front, for example in an altered file."""
         if (self.rays < 0).any() or ((self.rays.sum(-1) - 1).abs() > 1e-4).any():
             raise ValueError("rays are not non-negative numbers that sum to 1")
         tables = [self.rays, self.losses, *self.scores.values(), *([] if self.truth is None else [self.truth])]

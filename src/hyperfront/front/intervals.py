@@ -16,6 +16,7 @@ from torch import Tensor
 
 from hyperfront import preferences
 from hyperfront.errors import ProblemError, SelectionError, check_number
+from hyperfront.errors.signatures import checked
 from hyperfront.front.evidence import Bounded, BoundedGap, BoundedMean, Evidence, Resampled, Scale, zero_or_one
 from hyperfront.front.rows import evidence, refuse, rows_of, scale
 from hyperfront.model import ParetoModel
@@ -87,6 +88,7 @@ class Intervals(Mapping[str, Interval]):
         return {**known, "intervals": each}
 
 
+@checked
 def intervals(
     model: ParetoModel,
     split: Split,

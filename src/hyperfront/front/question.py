@@ -9,7 +9,8 @@ from typing import Any
 
 from torch import Tensor
 
-from hyperfront.errors import SelectionError
+from hyperfront.errors import SelectionError, shown
+from hyperfront.errors.signatures import checked
 from hyperfront.problem import Meaning
 
 Limit = float | tuple[str, float]
@@ -17,6 +18,7 @@ Limit = float | tuple[str, float]
 SIGNS = ("<=", ">=")
 
 
+@checked
 @dataclass(frozen=True)
 class Question:
     """The goal, its direction, and the limits by name as pairs such as ``("<=", 0.05)``."""
@@ -25,8 +27,11 @@ class Question:
     limits: Mapping[str, tuple[str, float]] = field(default_factory=dict)
     maximize: bool = False
 
+    @checked
     def cost(self, columns: Mapping[str, Tensor]) -> Tensor:
         """The values ``[R]`` of the goal, with the sign that makes less better."""
+        if self.goal not in columns:
+            raise SelectionError("there is no column for the goal", got=", ".join(columns), expected=self.goal)
         return -columns[self.goal] if self.maximize else columns[self.goal]
 
     def __str__(self) -> str:
@@ -45,15 +50,17 @@ def read(
     if (minimize is None) == (maximize is None):
         raise SelectionError(
             "a selection has one goal",
-            got="none" if minimize is None else f"minimize={minimize!r} and maximize={maximize!r}",
+            got="none" if minimize is None else f"minimize={shown(minimize)} and maximize={shown(maximize)}",
             expected="minimize=... or maximize=..., the name of a loss or score",
             fix=None if minimize is None else "make one of them a limit, subject_to={name: value}",
         )
-    goal = minimize if minimize is not None else str(maximize)
+    if not isinstance(subject_to, Mapping | None):
+        raise SelectionError("limits are not understood", got=shown(subject_to), expected="subject_to={name: limit}")
+    goal: Any = minimize if minimize is not None else maximize
     for name in [goal, *(subject_to or {})]:
-        if name not in meanings:
+        if not isinstance(name, str) or name not in meanings:
             raise SelectionError(
-                "the front has no loss or score of this name", got=repr(name), expected="one of " + ", ".join(meanings)
+                "the front has no loss or score of this name", got=shown(name), expected="one of " + ", ".join(meanings)
             )
     better = meanings[goal].maximize
     if better is not None and better != (maximize is not None):
@@ -71,12 +78,12 @@ def _limit(name: str, given: Any, meaning: Meaning) -> tuple[str, float]:
     sign, value = given if isinstance(given, tuple | list) and len(given) == 2 else (None, given)
     try:
         value = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError, RuntimeError):
         value = math.nan
     if not math.isfinite(value) or sign not in (*SIGNS, None):
         raise SelectionError(
             f"the limit of {name!r} is not understood",
-            got=repr(given),
+            got=shown(given),
             expected='a number, or a pair such as (">=", 0.9) or ("<=", 0.1)',
         )
     if sign is None and meaning.maximize is None:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from hyperfront.errors import SelectionError, UnattainableError, check_number
+from hyperfront.errors.signatures import checked
 from hyperfront.front import search
 from hyperfront.front.certificate import Certificate
 from hyperfront.front.question import Question
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from hyperfront.front.front import Front
 
 
+@checked
 @dataclass(frozen=True)
 class Spread:
     """The dependence of the answer on the starting grid: the range of the goal over several searches.
@@ -37,11 +39,16 @@ class Spread:
     """The number of searches that found a point within the limits."""
     searches: int = 3
 
+    def __post_init__(self) -> None:
+        for bound in (self.low, self.high):
+            check_number("the spread of an answer", bound)
+
     def __str__(self) -> str:
         same = f"{self.low:.4g}" if self.low == self.high else f"{self.low:.4g} to {self.high:.4g}"
         return f"{same} in {self.found} of {self.searches} searches from parts of the grid"
 
 
+@checked
 @dataclass(frozen=True, eq=False, repr=False)
 class Selection:
     """An operating point, as :meth:`hyperfront.Front.select` found it; ``model.at(choice.ray)`` is its network."""

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from hyperfront.errors import CheckpointError, HyperfrontError
+from hyperfront.errors.signatures import checked
 from hyperfront.model.assemblies import ASSEMBLIES
 from hyperfront.model.averaged import Averaged, words_of
 from hyperfront.model.expected import expect_model
@@ -31,6 +32,7 @@ from hyperfront.storage import checkpoint
 ENSEMBLE = "ensemble"
 
 
+@checked
 def ensemble(models: Sequence[ParetoModel], *, average: str | Sequence[str]) -> ParetoModel:
     """Make one model of several, which predicts the mean of their predictions at the same ray.
 

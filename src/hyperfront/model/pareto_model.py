@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hyperfront.errors import HyperfrontError
+from hyperfront.errors import HyperfrontError, RayError, check_flag, shown
+from hyperfront.errors.signatures import checked, is_plain
 from hyperfront.model.hypernets import Hypernet
 from hyperfront.model.sharded import refuse_sharded
 from hyperfront.model.substitution import called
@@ -20,6 +21,7 @@ from hyperfront.model.target import Share, Target
 from hyperfront.preferences import interpolation, validate
 from hyperfront.storage import checkpoint
 from hyperfront.storage.batches import Batch, rows, split, to_device
+from hyperfront.storage.files import as_path
 from hyperfront.storage.nests import map_tensors
 
 PRETRAINED = "model.safetensors"
@@ -28,6 +30,7 @@ SMALLEST = 1e-4
 """Alignment raises smaller entries of rays to this value."""
 
 
+@checked
 class ParetoModel(nn.Module):
     """A family of networks, one for every ray. :func:`wrap` makes it, :func:`hyperfront.fit` trains it.
 
@@ -65,6 +68,8 @@ class ParetoModel(nn.Module):
 
     def align(self, rays: Tensor) -> Tensor:
         """Return ``r_j exp(c_j(r))``, rescaled; ``c`` is interpolated between grid rays (:func:`hyperfront.align`)."""
+        if not is_plain(rays) or rays.ndim != 2 or rays.shape[1] != self.m or not rays.is_floating_point():
+            raise RayError("align takes rays as a tensor", got=shown(rays), expected=f"[R, {self.m}], from check(rays)")
         return aligned(rays, self.alignment)
 
     def weights(self, rays: Tensor | Sequence) -> Tensor:
@@ -77,6 +82,7 @@ class ParetoModel(nn.Module):
         ``x`` is the module's input: one tensor, a tuple of positional or a dict of keyword arguments. With ``paired``,
         ``rays [B, m]`` has one ray for each row, and the outputs are ``[B, ...]``.
         """
+        check_flag("paired", paired)
         rays, x = self.prepare(rays), to_device(x, self.device)
         theta = self.hypernet(rays)
         if not paired:
@@ -99,12 +105,21 @@ class ParetoModel(nn.Module):
     def calibrate(self, inputs: Tensor | dict[str, Tensor] | Iterable[Batch], *, share: Share | None = None) -> None:
         """Estimate BatchNorm statistics for all rays from training inputs, one batch or several (``fit`` does it for
         you). ``share(work, rays)`` may compute ``work(rays)`` on several processes."""
-        batches = [inputs] if isinstance(inputs, Tensor | dict) else list(inputs)
-        moved = (to_device(x, self.device) for x in batches)
+        if not isinstance(inputs, Iterable) or getattr(inputs, "ndim", 1) == 0:
+            raise HyperfrontError(
+                "calibrate takes batches of inputs", got=shown(inputs), expected="a tensor, or several batches"
+            )
+        kinds: set[type] = set()
+
+        def moved() -> Iterator[Batch]:
+            for x in [inputs] if isinstance(inputs, Tensor | dict) else inputs:
+                kinds.add(type(x))
+                yield to_device(x, self.device)
+
         try:
-            self.target.calibrate(lambda rays: self.hypernet(rays.to(self.device)), self.m, moved, share)
+            self.target.calibrate(lambda rays: self.hypernet(rays.to(self.device)), self.m, moved(), share)
         except (TypeError, AttributeError) as error:
-            if not any(isinstance(x, list) for x in batches):
+            if list not in kinds:
                 raise
             raise HyperfrontError(
                 "calibrate takes batches of the module's inputs",
@@ -160,7 +175,7 @@ class ParetoModel(nn.Module):
     def save(self, path: str | Path) -> None:
         """Write the model to one safetensors file without code; :func:`hyperfront.load` reads it."""
         refuse_sharded(self, "save")
-        checkpoint.write(Path(path), self.state_dict(), {"model": self.document()})
+        checkpoint.write(as_path(path), self.state_dict(), {"model": self.document()})
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the model into a folder, for :meth:`from_pretrained`."""

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hyperfront.errors import CheckpointError
+from hyperfront.errors import CheckpointError, HyperfrontError
+from hyperfront.errors.signatures import checked
 from hyperfront.model.assemblies import ASSEMBLIES
 from hyperfront.model.hypernets import KINDS, Hypernet
 from hyperfront.model.leftovers import duplicate
@@ -18,10 +19,22 @@ from hyperfront.model.wrap import check_objectives, own_hypernet
 from hyperfront.storage import checkpoint
 
 
+@checked
 def restore(
     tensors: dict[str, Tensor], document: dict[str, Any], module: nn.Module, hypernet: nn.Module | None = None
 ) -> ParetoModel:
     """Rebuild the model that :meth:`ParetoModel.document` describes, around ``module``, with the stored numbers."""
+    try:
+        return _restored(tensors, document, module, hypernet)
+    except HyperfrontError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as error:
+        raise CheckpointError("a part of the checkpoint is missing or invalid", got=repr(error)) from None
+
+
+def _restored(
+    tensors: dict[str, Tensor], document: dict[str, Any], module: nn.Module, hypernet: nn.Module | None
+) -> ParetoModel:
     stored_hypernet, table = document["hypernet"], document["target"]["tensors"]
     if stored_hypernet["kind"] == "ensemble":
         module = _ensemble().averaged_like(module, stored_hypernet["options"])

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from hyperfront.errors import RayError
+from hyperfront.errors.signatures import checked
+from hyperfront.errors.tables import as_numbers
 from hyperfront.preferences.grids import rays
 
+Rays = Any
+"""A tensor, an array, or nested sequences; for :func:`layout` also a number."""
 
-def validate(rays: Tensor | Sequence, m: int, names: Sequence[str] | None = None) -> Tensor:
+
+@checked
+def validate(rays: Rays, m: int, names: Sequence[str] | None = None) -> Tensor:
     """Return the rays as a float tensor ``[R, m]`` on the simplex, or raise an error that names the objective at fault.
 
     One ray ``[m]`` becomes ``[1, m]``. Rays that do not sum to 1 are normalized with a notice.
     """
-    try:
-        table = torch.as_tensor(rays)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise RayError("rays are not numbers", got=repr(rays)[:80], expected=f"a tensor [R, {m}]") from error
+    table = as_numbers("rays", rays, dtype=None, error=RayError)
     table = table if table.dtype in (torch.float32, torch.float64) else table.to(torch.float64)
     table = table.unsqueeze(0) if table.ndim == 1 else table
     if table.ndim != 2 or table.shape[1] != m or not len(table):
@@ -53,18 +57,16 @@ def validate(rays: Tensor | Sequence, m: int, names: Sequence[str] | None = None
     return table
 
 
-def as_tuples(rays: Tensor | Sequence) -> tuple[tuple[float, ...], ...]:
+def as_tuples(rays: Rays) -> tuple[tuple[float, ...], ...]:
     """Fixed rays as tuples of numbers, from a tensor, lists or JSON, or an error about the first that is no ray."""
-    try:
-        table = torch.as_tensor(rays, dtype=torch.float64)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise RayError("rays are not numbers", got=repr(rays)[:80], expected="a table [R, m]") from error
+    table = as_numbers("rays", rays, error=RayError)
     if table.ndim != 2 or table.shape[1] < 2:
         raise RayError("rays have the wrong shape", got=list(table.shape), expected="[R, m] with m >= 2")
     validate(table, table.shape[1])
     return tuple(map(tuple, rays.tolist() if isinstance(rays, Tensor) else rays))
 
 
-def layout(which: int | Tensor | Sequence, m: int, names: Sequence[str]) -> Tensor:
+@checked
+def layout(which: Rays, m: int, names: Sequence[str]) -> Tensor:
     """Return rays for evaluation, ``[R, m]`` float64 on the CPU: a number of rays is laid out by :func:`rays`."""
     return validate(rays(which, m) if isinstance(which, int) else which, m, names).double().cpu()

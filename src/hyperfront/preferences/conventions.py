@@ -22,10 +22,12 @@ import torch
 from torch import Tensor
 
 from hyperfront.errors import HyperfrontError
+from hyperfront.errors.signatures import checked
 
 Convention = Literal["weights", "inverse", "direction"]
 
 
+@checked
 def convert(rays: Tensor, source: Convention, to: Convention) -> Tensor:
     """Convert rays from one convention to another: ``inverse`` and ``direction`` are each other's reciprocals.
 
@@ -47,6 +49,7 @@ def convert(rays: Tensor, source: Convention, to: Convention) -> Tensor:
     return through(rays, "inverse")
 
 
+@checked
 def through(losses: Tensor, convention: Convention = "inverse") -> Tensor:
     """Return the ray through the point ``losses [..., m]``: ``r_j ~ 1 / l_j`` (inverse) or ``r_j ~ l_j`` (direction).
 
@@ -56,6 +59,10 @@ def through(losses: Tensor, convention: Convention = "inverse") -> Tensor:
     if convention == "weights":
         raise HyperfrontError(
             "a point does not determine the loss weights that lead to it", expected="inverse or direction"
+        )
+    if not losses.is_floating_point() or not losses.ndim:
+        raise HyperfrontError(
+            "this is no point", got=f"{list(losses.shape)} of {losses.dtype}", expected="losses [..., m]"
         )
     if convention == "direction":
         return torch.softmax(losses.log(), dim=-1)  # in logarithms, so that nothing overflows

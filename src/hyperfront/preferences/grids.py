@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from hyperfront.errors import RayError, check_number
+from hyperfront.errors.signatures import checked
 
 LARGEST = 10**6
 """The most rays and objectives of a layout."""
@@ -16,6 +17,7 @@ MOST_ENTRIES = 5 * 10**7
 """The most numbers in a grid."""
 
 
+@checked
 def das_dennis(m: int, partitions: int, *, positive: bool = False) -> Tensor:
     """Return the grid of Das and Dennis (1998): all ``k / H`` with integers ``k >= 0`` that sum to ``H = partitions``.
 
@@ -35,6 +37,7 @@ def das_dennis(m: int, partitions: int, *, positive: bool = False) -> Tensor:
     return _compositions(partitions - least * m, m).add_(least) / partitions
 
 
+@checked
 def shifted_grid(m: int, partitions: int) -> Tensor:
     """Return the rays farthest from ``das_dennis(m, partitions)``, to test on rays that training never saw
     (Appendix B.2).
@@ -53,6 +56,7 @@ def shifted_grid(m: int, partitions: int) -> Tensor:
     return (_compositions(partitions - j, m) + j / m) / partitions
 
 
+@checked
 def rays(n: int, m: int) -> Tensor:
     """Lay out ``n`` rays for evaluation, ``[n, m]``, evenly and strictly inside the simplex.
 
@@ -82,15 +86,29 @@ def _check_sizes(**sizes: object) -> None:
         check_number(f"{name} of the grid", size, 0, LARGEST, whole=True, error=RayError)
 
 
+@checked
 def nearest(rays: Tensor, table: Tensor) -> Tensor:
     """Return the index ``[R]`` of the ray of ``table [K, m]`` that is nearest to each of ``rays [R, m]``.
 
     >>> nearest(torch.tensor([[0.8, 0.2]]), torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
     tensor([1])
     """
+    if (
+        rays.ndim != 2
+        or table.ndim != 2
+        or rays.shape[1] != table.shape[1]
+        or not len(table)
+        or torch.bool in (rays.dtype, table.dtype)
+    ):
+        raise RayError(
+            "rays and table do not fit together",
+            got=f"rays {list(rays.shape)}, table {list(table.shape)}",
+            expected="[R, m] and [K, m] with K >= 1",
+        )
     return (rays[:, None] - table).square().sum(-1).argmin(-1)
 
 
+@checked
 def interpolation(rays: Tensor, partitions: int) -> Tensor:
     """Return weights ``[R, K]`` that interpolate linearly between the ``K`` points of ``das_dennis(m, partitions)``.
 
@@ -102,7 +120,15 @@ def interpolation(rays: Tensor, partitions: int) -> Tensor:
     >>> interpolation(torch.tensor([[0.75, 0.25]]), 2)
     tensor([[0.5000, 0.5000, 0.0000]])
     """
+    _check_sizes(partitions=partitions)
+    if rays.ndim != 2 or rays.shape[1] < 2 or not rays.is_floating_point() or not partitions:
+        raise RayError(
+            "rays cannot be interpolated",
+            got=f"{list(rays.shape)} of {rays.dtype}, {partitions} partitions",
+            expected="floating-point rays [R, m] with m >= 2, and partitions >= 1",
+        )
     m = rays.shape[-1]
+    _check_memory(partitions, m)
     sums = torch.stack([rays[:, :i].sum(-1) for i in range(1, m)], dim=-1)  # no cumsum: not deterministic on a GPU
     x = (partitions * sums).clamp(0, partitions)
     x = torch.where((x - x.round()).abs() < 1e-5, x.round(), x)  # a grid ray, up to rounding
@@ -114,6 +140,16 @@ def interpolation(rays: Tensor, partitions: int) -> Tensor:
 
 def _compositions(total: int, parts: int) -> Tensor:
     """List all tuples of ``parts`` non-negative integers that sum to ``total``, in descending order, one in a row."""
+    _check_memory(total, parts)
+    bars = torch.tensor(list(itertools.combinations(range(total + parts - 1), parts - 1)), dtype=torch.float64)
+    edges = torch.cat(
+        [torch.full((len(bars), 1), -1.0), bars, torch.full((len(bars), 1), float(total + parts - 1))], dim=1
+    )
+    return (edges.diff(dim=1) - 1).flip(0)
+
+
+def _check_memory(total: int, parts: int) -> None:
+    """Raise an error if there are too many tuples of ``parts`` non-negative integers that sum to ``total``."""
     logarithm = math.lgamma(total + parts) - math.lgamma(parts) - math.lgamma(total + 1)  # of their number
     if logarithm + math.log(parts) > math.log(MOST_ENTRIES):
         raise RayError(
@@ -122,8 +158,3 @@ def _compositions(total: int, parts: int) -> Tensor:
             expected=f"at most {MOST_ENTRIES:,} entries",
             fix="ask for fewer rays, or draw them with hyperfront.Dirichlet(1.0)",
         )
-    bars = torch.tensor(list(itertools.combinations(range(total + parts - 1), parts - 1)), dtype=torch.float64)
-    edges = torch.cat(
-        [torch.full((len(bars), 1), -1.0), bars, torch.full((len(bars), 1), float(total + parts - 1))], dim=1
-    )
-    return (edges.diff(dim=1) - 1).flip(0)

@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from hyperfront.errors import RayError, check_number
+from hyperfront.errors.signatures import checked
 from hyperfront.preferences.checking import as_tuples, validate
+from hyperfront.preferences.grids import LARGEST, MOST_ENTRIES
 
 
 class Preferences(Protocol):
@@ -42,7 +44,10 @@ class Dirichlet:
         for entry in entries:
             check_number("alpha of Dirichlet", entry, 0, without=0, error=RayError)
 
+    @checked
     def sample(self, count: int, m: int, generator: torch.Generator) -> Tensor:
+        check_number("number of objectives", m, 1, LARGEST, whole=True, error=RayError)
+        check_number("number of rays", count, 0, MOST_ENTRIES // m, whole=True, error=RayError)
         if isinstance(self.alpha, tuple) and len(self.alpha) != m:
             raise RayError(
                 "Dirichlet has the wrong number of concentrations",
@@ -75,10 +80,13 @@ class FixedRays:
         object.__setattr__(self, "rays", as_tuples(self.rays))
 
     @classmethod
+    @checked
     def of(cls, rays: Tensor) -> FixedRays:
-        return cls(tuple(map(tuple, validate(rays, rays.shape[-1]).tolist())))
+        return cls(as_tuples(validate(rays, rays.shape[-1] if rays.ndim else 0)))
 
+    @checked
     def sample(self, count: int, m: int, generator: torch.Generator) -> Tensor:
+        check_number("number of rays", count, 0, MOST_ENTRIES // len(self.rays[0]), whole=True, error=RayError)
         rays = validate(torch.tensor(self.rays, dtype=torch.float64), m)
         return rays[torch.randint(len(rays), (count,), generator=generator)]
 
@@ -102,9 +110,12 @@ class InTurn:
         object.__setattr__(self, "rays", as_tuples(self.rays))
 
     @classmethod
+    @checked
     def of(cls, rays: Tensor) -> InTurn:
-        return cls(tuple(map(tuple, validate(rays, rays.shape[-1]).tolist())))
+        return cls(as_tuples(validate(rays, rays.shape[-1] if rays.ndim else 0)))
 
+    @checked
     def sample(self, count: int, m: int, generator: torch.Generator) -> Tensor:
+        check_number("number of rays", count, 0, MOST_ENTRIES // len(self.rays[0]), whole=True, error=RayError)
         rays = validate(torch.tensor(self.rays, dtype=torch.float64), m)
         return rays.repeat(-(-count // len(rays)), 1)[:count]

@@ -9,13 +9,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hyperfront.errors import ProblemError
+from hyperfront.errors import ProblemError, check_number, shown
+from hyperfront.errors.signatures import checked
 from hyperfront.model import check_objectives
 from hyperfront.problem.problem import Problem, Truth, check_reference
 from hyperfront.problem.sources import NoData
 from hyperfront.problem.units import Units
 
+MOST = 10**9
+"""The most variables of a point."""
 
+
+@checked
 def analytic(
     function: Callable[[Tensor], Tensor],
     *,
@@ -38,6 +43,7 @@ def analytic(
     torch.Size([1, 3])
     """
     objectives = check_objectives(objectives)
+    check_number("number of variables", variables, 1, MOST, whole=True, error=ProblemError)
     _check_bounds(bounds, variables)
     source = NoData()
     return Problem(
@@ -55,6 +61,7 @@ def analytic(
     )
 
 
+@checked
 class Point(nn.Module):
     """The target of an analytic problem: a point, in a box if there are bounds.
 
@@ -70,6 +77,8 @@ class Point(nn.Module):
 
     def __init__(self, variables: int, bounds: tuple | None = None):
         super().__init__()
+        check_number("number of variables", variables, 1, MOST, whole=True, error=ProblemError)
+        _check_bounds(bounds, variables)
         self.z = nn.Parameter(torch.zeros(variables))
         low, high = (torch.as_tensor(b, dtype=torch.float32).expand(variables) for b in bounds or (0.0, 0.0))
         self.register_buffer("low", low.clone() if bounds else None)
@@ -90,6 +99,6 @@ def _check_bounds(bounds: tuple | None, variables: int) -> None:
     if not fits:
         raise ProblemError(
             "the bounds do not form a box",
-            got=bounds,
+            got=shown(bounds),
             expected=f"(lo, hi) with lo < hi, numbers or {variables} numbers each",
         )

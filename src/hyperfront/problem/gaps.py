@@ -20,10 +20,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hyperfront.errors import ProblemError, check_number
+from hyperfront.errors.signatures import checked
 from hyperfront.problem.losses import Measure
 from hyperfront.storage.batches import Batch
 
+MOST = 1000
+"""The most groups whose pairs are listed."""
 
+
+@checked
 @dataclass(frozen=True)
 class Gap(Measure):
     """The largest difference of the mean of ``quantity`` between two groups.
@@ -66,6 +72,8 @@ class Gap(Measure):
         return torch.stack(each, dim=-1)
 
     @staticmethod
+    @checked
     def pairs(groups: int) -> list[tuple[int, int]]:
         """All pairs of groups, by number."""
+        check_number("number of groups", groups, 0, MOST, whole=True, error=ProblemError)
         return [*itertools.combinations(range(groups), 2)]

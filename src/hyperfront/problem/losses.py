@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from hyperfront.errors import LossError
+from hyperfront.errors.signatures import checked
 from hyperfront.storage.batches import Batch, rows
 from hyperfront.storage.containers import PLAIN, how_to_register
 from hyperfront.storage.nests import map_leaves, map_tensors, tensors
@@ -52,6 +53,7 @@ class Measure(ABC):
         return self.value(self.statistics(output, batch))
 
 
+@checked
 @dataclass(frozen=True)
 class Mean(Measure):
     """A function that averages over rows, such as a cross entropy."""
@@ -71,6 +73,7 @@ class Mean(Measure):
         return self.function(output, batch)
 
 
+@checked
 @dataclass(frozen=True)
 class SetLoss(Measure):
     """A function of additive statistics: ``value_of(statistics_of(output, batch))``.
@@ -91,6 +94,7 @@ class SetLoss(Measure):
         return self.value_of(statistics)
 
 
+@checked
 @dataclass(frozen=True)
 class Gathered(Measure):
     """A function of all outputs and the whole split at once; the outputs of every ray are kept in memory."""

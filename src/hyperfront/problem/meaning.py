@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from hyperfront.errors import ProblemError
+from hyperfront.errors import ProblemError, shown
+from hyperfront.errors.signatures import checked
 
 Bounds = tuple[float, float]
 
 
+@checked
 @dataclass(frozen=True)
 class Meaning:
     """The label, unit, direction and bounds of one loss or score of a front.
@@ -48,14 +50,13 @@ class Meaning:
         return asdict(self) | {"bounds": None if self.bounds is None else list(self.bounds)}
 
     @classmethod
+    @checked
     def read(cls, document: Mapping[str, Any]) -> Meaning:
-        """Read the JSON of :meth:`document`; raise a ``TypeError`` or ``ValueError`` for anything else."""
+        """Read the JSON of :meth:`document`; raise a :class:`ProblemError` for anything else."""
+        if sorted(map(str, document)) != ["bounds", "label", "maximize", "unit"]:
+            raise ProblemError("the meaning of a loss or score is damaged", got=shown(document))
         given: dict[str, Any] = {**document, "bounds": check_bounds(document["bounds"])}
-        found = cls(**given)
-        texts = isinstance(found.label, str) and isinstance(found.unit, str)
-        if not texts or not (found.maximize is None or isinstance(found.maximize, bool)):
-            raise TypeError(f"the meaning {document} is damaged")
-        return found
+        return cls(**given)
 
 
 def check_bounds(bounds: Any) -> Bounds | None:

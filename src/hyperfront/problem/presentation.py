@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from torch import Tensor
 
-from hyperfront.errors import ProblemError
+from hyperfront.errors import ProblemError, shown
+from hyperfront.errors.signatures import checked
 from hyperfront.storage.batches import Batch
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Samples(Protocol):
         ...
 
 
+@checked
 @dataclass(frozen=True)
 class Decision:
     """The rule that turns the output of a network into probabilities and labels.
@@ -49,13 +51,22 @@ class Decision:
                 got=f"{len(self.classes)} classes, threshold {self.threshold}",
             )
 
+    @checked
     def labels(self, output: Any) -> list[str]:
         """The label of each row."""
         probabilities = self.probabilities(output)
+        shape = tuple(probabilities.shape[1:]) if isinstance(probabilities, Tensor) and probabilities.ndim else None
+        if shape != () and shape != (len(self.classes),):
+            raise ProblemError(
+                "the function for probabilities of a Decision does not give probabilities",
+                got=list(probabilities.shape) if isinstance(probabilities, Tensor) else shown(probabilities),
+                expected=f"[B] or [B, {len(self.classes)}]",
+            )
         codes = probabilities.argmax(-1) if probabilities.ndim > 1 else (probabilities > self.threshold).long()
         return [self.classes[code] for code in codes.tolist()]
 
 
+@checked
 @dataclass(frozen=True)
 class Presentation:
     """Texts, samples and decisions that present a problem. Every part is optional.

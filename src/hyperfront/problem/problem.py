@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from hyperfront.errors import LossError, ProblemError
+from hyperfront.errors.signatures import checked
 from hyperfront.model import ParetoModel, wrap
 from hyperfront.model.substitution import Network
 from hyperfront.problem.described import Loss, Score
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from hyperfront.problem.lesson import Lesson
 
 
+@checked
 @dataclass(frozen=True)
 class Truth:
     """The known front of an analytic problem."""
@@ -37,6 +39,7 @@ class Truth:
     """Maps losses ``[R, m]`` to their Euclidean distances ``[R]`` from the front."""
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Split:
     """One part of a problem's data, as :func:`hyperfront.evaluate` takes it."""
@@ -46,6 +49,7 @@ class Split:
     source: Source = field(repr=False)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Problem:
     """Objectives, losses and data. :func:`supervised` and :func:`analytic` make problems."""
@@ -92,6 +96,7 @@ class Problem:
     def has_data(self) -> bool:
         return self.function is None
 
+    @checked
     def split(self, name: str) -> Split:
         if name not in self.sources:
             raise ProblemError(f"the problem has no {name} split", expected="one of " + ", ".join(self.sources))
@@ -119,6 +124,7 @@ class Problem:
         """The meaning of every loss and score on a front, by name."""
         return {name: self.meaning(name) for name in (*self.objectives, *self.scores)}
 
+    @checked
     def meaning(self, name: str) -> Meaning:
         """Return the label, unit, direction and bounds of a loss or score of a front: less of a loss is better, and its
         bounds are in the problem's units. A loss with a scale has no unit."""
@@ -142,6 +148,7 @@ class Problem:
         low, high = sorted((bound - ideal) * slope for bound in found.bounds or (0, 0))
         return replace(found, unit=found.unit if slope == 1 else "", bounds=(low, high) if found.bounds else None)
 
+    @checked
     def model(self, **options: Any) -> ParetoModel:
         """Wrap the problem's own target; ``options`` are passed to :func:`hyperfront.wrap`. Separate models share no
         weights, so :attr:`wrapping` does not apply to them."""
@@ -153,6 +160,7 @@ class Problem:
         usual = {} if options.get("hypernet") == "separate" else self.wrapping
         return wrap(self.make_target(), self.objectives, **{**usual, **options})
 
+    @checked
     def check_model(self, model: ParetoModel) -> None:
         """Raise an error if the objectives of the model, or their order, differ from the problem's."""
         if model.objectives != self.objectives:
@@ -195,6 +203,7 @@ class Problem:
         return values
 
 
+@checked
 def check_reference(reference: Sequence[float] | None, objectives: Sequence[str]) -> tuple[float, ...] | None:
     """Return the reference point as a tuple of finite numbers, one for each objective, or None."""
     if reference is None:
@@ -212,12 +221,13 @@ def check_reference(reference: Sequence[float] | None, objectives: Sequence[str]
     return point
 
 
+@checked
 def scalar(name: str, value: Any) -> Tensor:
     """Return a loss or score as a tensor without dimensions, or raise an error that names it."""
-    if not isinstance(value, Tensor) or value.numel() != 1:
+    if not isinstance(value, Tensor) or value.is_nested or value.numel() != 1:
         raise LossError(
             f"{name!r} is not a single number",
-            got=list(value.shape) if isinstance(value, Tensor) else type(value).__name__,
+            got=list(value.shape) if isinstance(value, Tensor) and not value.is_nested else type(value).__name__,
             expected="a tensor with one element",
             fix="reduce it, for example with .mean()",
         )

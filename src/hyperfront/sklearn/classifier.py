@@ -10,6 +10,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 
 from hyperfront.errors import DataError
+from hyperfront.errors.signatures import checked
 from hyperfront.sklearn.estimator import ParetoEstimator
 from hyperfront.tabular.schema import Task
 
@@ -38,12 +39,14 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):
             raise DataError("y has one class only, so there is nothing to learn", got=self.classes_.tolist())
         return codes, "binary" if len(self.classes_) == 2 else "classes"
 
+    @checked
     def predict(self, X: Any, ray: Any = None) -> np.ndarray:
         """Predict the class of every row, at a ray or at the chosen trade-off."""
         chances = self.predict_proba(X, ray)
         codes = (chances[:, 1] > 0.5).astype(int) if len(self.classes_) == 2 else chances.argmax(1)
         return self.classes_[codes]
 
+    @checked
     def predict_proba(self, X: Any, ray: Any = None) -> np.ndarray:
         """Predict the probability of every class ``[B, K]``, in the order of ``classes_``."""
         output = self._outputs(X, ray)

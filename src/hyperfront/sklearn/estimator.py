@@ -12,11 +12,13 @@ from typing import Any, Self
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_consistent_length, column_or_1d
 from torch import Tensor
 
 from hyperfront.errors import HyperfrontError, SelectionError
+from hyperfront.errors.signatures import checked
 from hyperfront.front import Front, Selection, evaluate
 from hyperfront.model import ParetoModel
 from hyperfront.preferences import layout
@@ -37,6 +39,10 @@ from hyperfront.training import fit
 TARGET = "y"
 HELD_OUT = 50
 """From this many rows on, some are held out for validation."""
+
+
+class UnfittedError(HyperfrontError, NotFittedError):
+    """Raised for an estimator that needs ``fit`` first; scikit-learn knows it by its second base."""
 
 
 class ParetoEstimator(BaseEstimator, ABC):
@@ -168,7 +174,7 @@ class ParetoEstimator(BaseEstimator, ABC):
 
         It is measured again after the estimator was pickled or loaded.
         """
-        check_is_fitted(self, "model_")
+        self._check_fitted()
         if self._front is None:
             self._front = self._measure()
         return self._front
@@ -178,12 +184,13 @@ class ParetoEstimator(BaseEstimator, ABC):
         made = self._problem({"train": self._rows[split], **self._rows})
         return evaluate(self.model_, made.split(split), layout(self.rays, made.m, made.objectives))
 
+    @checked
     def select(self, **question: Any) -> Selection:
         """Find a trade-off as :meth:`hyperfront.Front.select` does; ``predict`` and ``score`` use it from now on.
 
         ``confidence=.95`` certifies its limits on the rows that ``calibration_fraction`` set aside.
         """
-        check_is_fitted(self, "model_")
+        self._check_fitted()
         if question.get("confidence") is not None and "calibration" not in self._rows:
             raise SelectionError(
                 "no rows can certify limits: fit set none aside",
@@ -196,9 +203,13 @@ class ParetoEstimator(BaseEstimator, ABC):
             warnings.warn(useless, stacklevel=2)
         return choice
 
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "model_"):
+            raise UnfittedError(f"this {type(self).__name__} is not fitted yet", fix="call fit(X, y) first")
+
     def _outputs(self, X: Any, ray: Any) -> Tensor:
         """The outputs of the network at a ray, in float64, so that a row's output does not depend on other rows."""
-        check_is_fitted(self, "model_")
+        self._check_fitted()
         columns: Columns = inputs_of(self, X, reset=False)
         wanted: Any = self.ray_ if ray is None else ray
         network = self.model_.at(wanted).double()
@@ -208,12 +219,14 @@ class ParetoEstimator(BaseEstimator, ABC):
         state: dict[str, Any] = dict(super().__getstate__())
         return {**state, "_front": None} if "_front" in state else state
 
+    @checked
     def save(self, path: str | Path) -> None:
         """Write the fitted estimator to a safetensors file, without pickle; :meth:`load` reads it."""
-        check_is_fitted(self, "model_")
+        self._check_fitted()
         files.save(self, Path(path))
 
     @classmethod
+    @checked
     def load(cls, path: str | Path) -> Self:
         """Read an estimator that :meth:`save` wrote; nothing in the file is run."""
         return files.load(cls, Path(path))

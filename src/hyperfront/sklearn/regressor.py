@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils import assert_all_finite
 
+from hyperfront.errors.signatures import checked
 from hyperfront.sklearn.estimator import ParetoEstimator
 from hyperfront.tabular.schema import Task
 
@@ -34,6 +35,7 @@ class ParetoRegressor(RegressorMixin, ParetoEstimator):
         assert_all_finite(numbers, input_name="y")
         return numbers, "regression"
 
+    @checked
     def predict(self, X: Any, ray: Any = None) -> np.ndarray:
         """Predict every row, at a ray or at the chosen trade-off."""
         return self._outputs(X, ray).numpy()

@@ -11,6 +11,8 @@ from torch import Tensor
 
 from hyperfront import preferences
 from hyperfront.errors import RayError, check_number
+from hyperfront.errors.signatures import checked
+from hyperfront.solvers.base import check_shapes
 from hyperfront.solvers.chain import LossTransform
 
 SAME = 1e-5  # rays of the step are in single precision
@@ -44,6 +46,7 @@ class Average(LossTransform):
         self.load({})
 
     def __call__(self, losses: Tensor, rays: Tensor) -> tuple[Tensor, Tensor]:
+        check_shapes(self, losses, rays)
         now, known, sums, steps = (t.to(losses.device) for t in (losses.double(), self.known, self.sums, self.steps))
         if known.shape[1] != losses.shape[1]:
             raise RayError("the average's rays have another number of objectives", got=list(known.shape))
@@ -67,6 +70,7 @@ class Average(LossTransform):
     def state(self) -> dict[str, Any]:
         return {"sums": self.sums, "steps": self.steps}
 
+    @checked
     def load(self, state: dict[str, Any]) -> None:
         self.sums: Tensor = state.get("sums", torch.zeros_like(self.known))
         self.steps: Tensor = state.get("steps", torch.zeros(len(self.known), dtype=torch.float64))

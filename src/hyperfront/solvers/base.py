@@ -9,7 +9,6 @@ sum to 1 per ray where the method allows. ``status`` tells how each ray was solv
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from enum import IntEnum
@@ -18,7 +17,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from hyperfront.errors import HyperfrontError, check_choice
+from hyperfront.errors import HyperfrontError, check_choice, shown
+from hyperfront.errors.signatures import is_plain
+from hyperfront.errors.tables import as_numbers
 from hyperfront.kernels import on_gpu
 from hyperfront.preferences import Convention
 
@@ -69,8 +70,20 @@ class Solver(ABC):
         return weights, status.masked_fill(floored, Status.FLOORED)
 
 
-def check_shapes(solver: Solver, losses: Tensor, rays: Tensor) -> None:
-    """Raise an error unless losses and rays have the same shape, with at least two objectives."""
+def check_tensor(name: str, value: object) -> None:
+    """Raise an error unless the value is a tensor of floating-point numbers."""
+    if not is_plain(value) or not value.is_floating_point():  # pyrefly: ignore[missing-attribute]
+        raise HyperfrontError(
+            f"{name} are no floating-point numbers",
+            got=f"a tensor of {value.dtype}" if isinstance(value, Tensor) else shown(value),
+            expected="a dense tensor of float32 or float64",
+        )
+
+
+def check_shapes(solver: object, losses: Tensor, rays: Tensor) -> None:
+    """Raise an error unless losses and rays are numbers of the same shape, with at least two objectives."""
+    check_tensor("losses", losses)
+    check_tensor("rays", rays)
     if losses.ndim != 2 or losses.shape[1] < 2 or rays.shape != losses.shape:
         raise HyperfrontError(
             f"{type(solver).__name__} needs one loss for each objective and ray",
@@ -83,6 +96,8 @@ def check_gram(solver: Solver, losses: Tensor, rays: Tensor, gram: Tensor | None
     """Return the Gram matrix in float64, or raise an error for wrong shapes."""
     check_shapes(solver, losses, rays)
     R, m = losses.shape
+    if gram is not None:
+        check_tensor("products of gradients", gram)
     if gram is None or gram.shape != (R, m, m):
         raise HyperfrontError(
             f"{type(solver).__name__} needs the Gram matrix of the objectives' gradients",
@@ -104,12 +119,11 @@ def per_objective(name: str, value: float | Sequence[float], losses: Tensor) -> 
 
 def check_per_objective(name: str, value: object) -> None:
     """An error unless ``value`` is one finite number for all objectives, or a sequence of one for each."""
-    try:
-        table = torch.as_tensor(value, dtype=torch.float64)
-    except (TypeError, ValueError, RuntimeError, OverflowError):
-        table = torch.tensor(math.nan)
+    table = as_numbers(name, value)
     if isinstance(value, bool) or table.ndim > 1 or not table.numel() or not table.isfinite().all():
-        raise HyperfrontError(f"{name} is not understood", got=value, expected="a finite number, or one per objective")
+        raise HyperfrontError(
+            f"{name} is not understood", got=shown(value), expected="a finite number, or one per objective"
+        )
 
 
 def check_space(solver: Solver) -> None:

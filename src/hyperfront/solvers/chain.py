@@ -23,7 +23,7 @@ from torch import Tensor
 
 from hyperfront.errors import HyperfrontError
 from hyperfront.preferences import Convention
-from hyperfront.solvers.base import Solver, rescale
+from hyperfront.solvers.base import Solver, check_gram, check_shapes, rescale
 
 
 class LossTransform(ABC):
@@ -86,12 +86,14 @@ class Chain(Solver):
         return self.solver.fixed_weights and all(transform.fixed_slopes for transform in self.before)
 
     def __call__(self, losses: Tensor, rays: Tensor, gram: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        check_shapes(self, losses, rays)
         slopes = torch.ones_like(losses)
         seen = losses.detach()
         for transform in self.before:
             seen, slope = transform(seen, rays)
             slopes = slopes * slope
         if gram is not None:
+            check_gram(self, losses, rays, gram)
             gram = slopes[:, :, None] * gram * slopes[:, None]
         weights, status = self.solver(seen, rays, gram)
         for transform in self.after:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from hyperfront.errors import HyperfrontError, check_number
+from hyperfront.solvers.base import check_tensor
 from hyperfront.solvers.chain import WeightTransform
 
 
@@ -36,4 +37,5 @@ class Clip(WeightTransform):
             )
 
     def __call__(self, weights: Tensor) -> Tensor:
+        check_tensor("weights", weights)
         return weights.clamp(self.low, self.high)

@@ -50,6 +50,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from hyperfront.errors import check_number
+from hyperfront.errors.signatures import checked
 from hyperfront.kernels import on_gpu
 from hyperfront.solvers.base import Solver, Status, check_gram, check_space
 from hyperfront.solvers.linalg.linprog import maximize, maximize_or_relax
@@ -125,6 +126,7 @@ class EPO(Solver):
         weights = torch.where(valid[:, None], alpha.to(losses.dtype), rays.to(losses.dtype))
         return weights, status.masked_fill(~valid, Status.INVALID).to(torch.uint8)
 
+    @checked
     def share_of_descent(self, m: int) -> float:
         """Return ``descent``, or its default for ``m`` objectives."""
         return (DESCENT if m > 2 else 0.0) if self.descent is None else self.descent

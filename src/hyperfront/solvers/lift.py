@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from hyperfront.errors import HyperfrontError, check_choice, check_flag
+from hyperfront.errors.signatures import checked
 from hyperfront.preferences import Convention
 from hyperfront.solvers.base import Solver, check_shapes, meaningful, named, rescale
 
@@ -51,6 +52,7 @@ class Lifted(Scalarization):
         return self.scalarization(losses, rays)
 
 
+@checked
 def lift(
     scalarization: Callable[[Tensor, Tensor], Tensor], *, convention: Convention = "weights", positive: bool = False
 ) -> Lifted:

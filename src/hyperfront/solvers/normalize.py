@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from hyperfront.errors import HyperfrontError, check_number
-from hyperfront.solvers.base import check_per_objective, per_objective
+from hyperfront.errors.signatures import checked
+from hyperfront.solvers.base import check_per_objective, check_shapes, per_objective
 from hyperfront.solvers.chain import LossTransform
 
 
@@ -33,6 +34,7 @@ class Normalize(LossTransform):
     joint = False
 
     def __call__(self, losses: Tensor, rays: Tensor) -> tuple[Tensor, Tensor]:
+        check_shapes(self, losses, rays)
         ideal = per_objective("ideal", self.ideal, losses)
         slope = 1 / (per_objective("nadir", self.nadir, losses) - ideal)
         return (losses - ideal) * slope, slope
@@ -69,6 +71,7 @@ class NormalizeByStart(LossTransform):
         self.load({})
 
     def __call__(self, losses: Tensor, rays: Tensor) -> tuple[Tensor, Tensor]:
+        check_shapes(self, losses, rays)
         if self.seen < self.steps:
             now = losses.detach().double().mean(0)
             mean = now if self.mean is None else self.mean.to(now)
@@ -88,6 +91,7 @@ class NormalizeByStart(LossTransform):
     def state(self) -> dict[str, Any]:
         return {"seen": self.seen, "mean": self.mean}
 
+    @checked
     def load(self, state: dict[str, Any]) -> None:
         self.seen: int = state.get("seen", 0)
         self.mean: Tensor | None = state.get("mean")

@@ -95,6 +95,8 @@ def to_device(batch: Batch, device: torch.device) -> Batch:
 
     def move(leaf: Any) -> Any:
         if isinstance(leaf, Tensor):
+            if leaf.is_meta and torch.device(device).type != "meta":
+                raise ProblemError("a batch has a tensor without values", got="a tensor on the device meta")
             return leaf.to(device, non_blocking=at_once)
         # a copy, since some libraries move things in place
         return (leaf if is_packed(leaf) else copy.copy(leaf)).to(device) if moves_itself(leaf) else leaf

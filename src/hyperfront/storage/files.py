@@ -12,8 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from hyperfront.errors import CheckpointError
+from hyperfront.errors import CheckpointError, shown
 
+LONGEST = 255
+"""The most bytes in the name of a file or folder."""
 ATTEMPTS = 1000
 """Number of attempts to make a folder that other processes remove at the same moment."""
 
@@ -24,7 +26,7 @@ def write_bytes(path: Path, data: bytes, *, previous: Path | None = None) -> Non
     The folder is flushed too, so that the name survives a power cut. The old file is kept as ``previous``, if that is
     given; at every moment ``path`` is the old file or the new one.
     """
-    path = Path(path)
+    path = as_path(path)
     temporary = None
     try:
         make_folder(path.parent)
@@ -66,9 +68,17 @@ def link(path: Path, name: Path) -> None:
 
 def as_path(path: object) -> Path:
     """The path that a user passed, or an error for what cannot be one."""
-    if not isinstance(path, str | os.PathLike) or not (text := os.fspath(path)) or "\0" in str(text):
-        raise CheckpointError("this is no path", got=repr(path), expected="the name of a file or folder")
+    if not isinstance(path, str | os.PathLike) or not (text := os.fspath(path)) or not _is_name(str(text)):
+        raise CheckpointError("this is no path", got=shown(path), expected="the name of a file or folder")
     return Path(str(text))
+
+
+def _is_name(text: str) -> bool:
+    """Whether a file system can have a file of this name."""
+    try:
+        return "\0" not in text and all(len(part.encode()) <= LONGEST for part in Path(text).parts)
+    except UnicodeEncodeError:
+        return False
 
 
 def sync_folder(folder: Path) -> None:

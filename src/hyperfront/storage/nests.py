@@ -11,6 +11,7 @@ from typing import Any
 import optree
 from torch import Tensor
 
+from hyperfront.errors import HyperfrontError
 from hyperfront.storage.containers import opened
 
 NAMESPACE = "hyperfront"
@@ -34,7 +35,14 @@ def map_leaves(
         parts = map_leaves(function, found.parts, *(_parts(other, leaf) for other in rest), is_leaf=is_leaf)
         return found.close(parts)
 
-    return optree.tree_map(visit, nest, *others, is_leaf=is_leaf, none_is_leaf=True, namespace=NAMESPACE)
+    try:
+        return optree.tree_map(visit, nest, *others, is_leaf=is_leaf, none_is_leaf=True, namespace=NAMESPACE)
+    except RecursionError:
+        raise _too_deep() from None
+
+
+def _too_deep() -> HyperfrontError:
+    return HyperfrontError("a nest of containers is too deep", expected="at most a few hundred levels")
 
 
 def map_tensors(function: Callable[..., Any], nest: Any, *others: Any) -> Any:
@@ -55,7 +63,11 @@ def tensors(nest: Any) -> list[Tensor]:
 def things(nest: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
     """Return all leaves of the nest, in order."""
     found: list[Any] = []
-    for leaf in optree.tree_leaves(nest, is_leaf=is_leaf, none_is_leaf=True, namespace=NAMESPACE):
+    try:
+        leaves = optree.tree_leaves(nest, is_leaf=is_leaf, none_is_leaf=True, namespace=NAMESPACE)
+    except RecursionError:
+        raise _too_deep() from None
+    for leaf in leaves:
         known = isinstance(leaf, Tensor) or (is_leaf and is_leaf(leaf))
         inner = None if known else opened(leaf)
         found += [leaf] if inner is None else things(inner.parts, is_leaf)

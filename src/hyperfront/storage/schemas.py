@@ -52,8 +52,11 @@ class Format:
                 expected=f"1 to {self.schema}",
                 fix="use the version of hyperfront that wrote it",
             )
-        for step in self.steps[found - 1 :]:
-            document = step(document)
+        try:
+            for step in self.steps[found - 1 :]:
+                document = step(document)
+        except RecursionError:
+            raise CheckpointError("the document is nested too deeply", got=path) from None
         return document | {"schema": self.schema}
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from hyperfront.errors import DataError
+from hyperfront.errors import DataError, shown
 
 Table = Any
 Columns = dict[str, np.ndarray]
@@ -45,7 +45,7 @@ def columns_of(table: Table) -> Columns:
         )
     if isinstance(table, Mapping):
         found = {str(name): _array(values) for name, values in table.items()}
-    elif hasattr(table, "columns"):
+    elif _is_frame(table):
         found = {str(name): table[name].to_numpy() for name in table.columns}
     else:
         found = {name: _array([row.get(name) for row in table]) for name in names}
@@ -57,9 +57,16 @@ def columns_of(table: Table) -> Columns:
     return found
 
 
+def _is_frame(table: Table) -> bool:
+    """Whether this is a DataFrame of some library."""
+    return hasattr(table, "__getitem__") and isinstance(getattr(table, "columns", None), Iterable)
+
+
 def _names(table: Table) -> list[Any]:
-    if isinstance(table, Mapping) or hasattr(table, "columns"):
-        return list(table.columns if hasattr(table, "columns") else table)
+    if isinstance(table, Mapping):
+        return list(table)
+    if _is_frame(table):
+        return list(table.columns)
     if isinstance(table, Sequence) and table and all(isinstance(row, Mapping) for row in table):
         return list(dict.fromkeys(name for row in table for name in row))
     raise DataError(
@@ -72,7 +79,11 @@ def _names(table: Table) -> list[Any]:
 
 def _array(values: Any) -> np.ndarray:
     if isinstance(values, np.ndarray):
+        if values.ndim != 1 or values.dtype.kind not in "biufMmOSUT":
+            raise DataError("a column of the table is no list of values", got=f"{values.dtype} {list(values.shape)}")
         return values
+    if not isinstance(values, Iterable):
+        raise DataError("a column of the table holds no values", got=shown(values), expected="a list or an array")
     values = list(values) if not isinstance(values, str) else [values]
     array = np.empty(len(values), dtype=object)
     array[:] = values

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hyperfront.errors.signatures import checked
+
 SHARE = 0.97
 """A model that decides more than this share of both classes alike ignores its inputs."""
 
 
+@checked
 def near_constant(values: Mapping[str, float]) -> str | None:
     """Say what is wrong with losses and scores of a table at a ray, if the model there is nearly constant.
 

@@ -13,7 +13,7 @@ from typing import get_args
 
 import numpy as np
 
-from hyperfront.errors import DataError, HyperfrontError, unknown_name
+from hyperfront.errors import DataError, HyperfrontError, shown, unknown_name
 from hyperfront.tabular.columns import Columns, as_number, coded, numbers
 from hyperfront.tabular.kinds import Kind, find_kinds
 from hyperfront.tabular.schema import Column, Schema, Task, group_names, interval_names
@@ -82,6 +82,8 @@ def discover(columns: Columns, wishes: Wishes, train: np.ndarray, unused: Sequen
     task, classes = _task(columns[wishes.target], wishes)
     inputs = {name: values for name, values in columns.items() if name != wishes.target}
     given: dict[str, Kind] = dict.fromkeys(unused, "ignore")
+    if not isinstance(wishes.kinds, Mapping | None):
+        raise DataError("kinds are not understood", got=shown(wishes.kinds), expected='kinds={"column": "ignore"}')
     given |= wishes.kinds or {}
     if wishes.target in given:
         raise DataError(

@@ -39,10 +39,10 @@ class Found:
 def find_kinds(columns: Columns, given: Mapping[str, Kind]) -> Found:
     """Find the kind of every column; ``given`` kinds are kept."""
     for name, kind in given.items():
-        if name not in columns:
+        if not isinstance(name, str) or name not in columns:
             raise unknown_name("column", name, columns)
-        if kind not in get_args(Kind):
-            raise unknown_name(f"kind of the column {name!r}:", str(kind), get_args(Kind))
+        if not isinstance(kind, str) or kind not in get_args(Kind):
+            raise unknown_name(f"kind of the column {name!r}:", kind, get_args(Kind))
     kinds: dict[str, Kind] = {}
     notes = []
     for name, values in columns.items():

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from hyperfront.errors import HyperfrontError
+from hyperfront.errors.signatures import checked
 from hyperfront.model import ParetoModel
 from hyperfront.model.averaged import Averaged
 from hyperfront.tabular.columns import Table
@@ -22,6 +23,7 @@ ROWS = 8192
 """Rows that go through the network together."""
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Prediction:
     """A model's predictions for the rows of a table."""
@@ -34,6 +36,11 @@ class Prediction:
     """Values that the training rows did not have, by column. The model treats them as missing."""
     schema: Schema
 
+    def __post_init__(self) -> None:
+        tables = [self.values] if self.probabilities is None else [self.values, self.probabilities]
+        if self.values.ndim != 1 or any(table.ndim < 1 or len(table) != len(self.values) for table in tables):
+            raise HyperfrontError("these are no predictions of rows", got=[list(table.shape) for table in tables])
+
     def columns(self) -> dict[str, np.ndarray]:
         """Return the columns of a file of predictions."""
         if self.probabilities is None:
@@ -44,6 +51,7 @@ class Prediction:
         return each | {self.schema.target: self.values}
 
 
+@checked
 def schema_of(model: nn.Module) -> Schema:
     """The schema that a model of a table holds."""
     module = model.target.skeleton if isinstance(model, ParetoModel) else model
@@ -61,6 +69,7 @@ def schema_of(model: nn.Module) -> Schema:
     return schema
 
 
+@checked
 def predict(
     model: nn.Module,
     table: Table | str | Path,

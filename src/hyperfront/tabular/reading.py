@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from hyperfront.errors import DataError
+from hyperfront.errors.signatures import checked
+from hyperfront.storage.files import as_path
 from hyperfront.tabular.columns import Columns, columns_of
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".parquet")
@@ -33,7 +35,7 @@ def digest(data: bytes) -> str:
 
 def load_bytes(path: str | Path) -> bytes:
     """The bytes of a file; an error says how to name another one."""
-    path = Path(path)
+    path = as_path(path)
     if not path.is_file():
         near = sorted(p.name for p in path.parent.glob("*") if is_table(p)) if path.parent.is_dir() else []
         raise DataError(
@@ -42,6 +44,7 @@ def load_bytes(path: str | Path) -> bytes:
     return path.read_bytes()
 
 
+@checked
 def read(path: str | Path, *, encoding: str | None = None) -> Columns:
     """Read the columns of a file by name. Text is UTF-8, unless ``encoding`` names another encoding."""
     return parse(load_bytes(path), Path(path), encoding=encoding)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from hyperfront.errors import check_number
+from hyperfront.errors.signatures import checked
 from hyperfront.problem.recipe import Recipe
 from hyperfront.solvers import LS, Solver
 
@@ -19,8 +21,12 @@ MODEL: dict[str, Any] = {"hidden": 25, "generate": "layers.*"}
 """Embeddings are trained directly: generated ones learn rare categories by heart, for each ray."""
 
 
+@checked
 def recipe_for(rows: int, *, steps: int | None = None) -> Recipe:
     """The recipe for a table with this many training rows; ``steps`` sets the number of training steps."""
+    check_number("the number of rows", rows, 1, whole=True)
+    if steps is not None:
+        check_number("the number of steps", steps, 1, whole=True)
     rays = 4 if rows >= 256 else 1
     batch = min(rows, 1024) // rays * rays
     each = rows // batch

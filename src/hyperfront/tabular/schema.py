@@ -18,11 +18,13 @@ import torch
 from torch import Tensor
 
 from hyperfront.errors import CheckpointError, DataError, unknown_name
+from hyperfront.errors.signatures import checked
 from hyperfront.tabular.columns import Columns, Table, coded, columns_of, numbers, text_of
 
 Task = Literal["binary", "classes", "regression"]
 
 
+@checked
 @dataclass(frozen=True)
 class Column:
     """One input column of a table."""
@@ -42,6 +44,7 @@ class Column:
     edges: tuple[float, ...] = ()
     """Quantiles of a number in the training rows, in order."""
 
+    @checked
     def encode(self, values: np.ndarray) -> tuple[np.ndarray, int]:
         """Return numbers or codes ``[N]``, and how many values are unseen categories or no numbers."""
         if self.kind == "number":
@@ -53,6 +56,7 @@ class Column:
         return known, int(((known == 0) & (codes >= 0)).sum())
 
 
+@checked
 @dataclass(frozen=True)
 class Schema:
     """A model's knowledge of the columns of its table."""
@@ -81,6 +85,7 @@ class Schema:
     def categories(self) -> tuple[Column, ...]:
         return tuple(column for column in self.columns if column.kind == "category")
 
+    @checked
     def encode(self, table: Table) -> tuple[Tensor, Tensor]:
         """Return numbers ``[B, k]`` in float32, NaN where missing, and codes ``[B, c]``, 0 where missing or unseen.
 
@@ -100,6 +105,7 @@ class Schema:
         narrow[np.isinf(narrow)] = np.nan
         return torch.from_numpy(narrow), torch.from_numpy(codes.astype(np.int64))
 
+    @checked
     def unseen(self, table: Table) -> dict[str, int]:
         """Count the values that :meth:`encode` does not know, by column: unseen categories, text in numbers."""
         found = self._found(table)
@@ -118,9 +124,13 @@ class Schema:
                 )
         return found
 
+    @checked
     def labels(self, table: Table) -> tuple[Tensor, np.ndarray]:
         """Return the target ``[B]`` (0 and 1, codes of classes, or numbers) and which rows have one ``[B]``."""
-        values = columns_of(table)[self.target]
+        found = columns_of(table)
+        if self.target not in found:
+            raise DataError(f"the table has no column {self.target!r}, the target", got=", ".join(found))
+        values = found[self.target]
         if self.task == "regression":
             found, wrong = numbers(values)
             if wrong:
@@ -136,6 +146,7 @@ class Schema:
         target = torch.from_numpy(known)
         return (target.float() if self.task == "binary" else target), known >= 0
 
+    @checked
     def members(self, table: Table) -> Tensor:
         """Return the group ``[B]`` of every row: 1, 2, ... in the order of :attr:`groups`, 0 for none of them."""
         found = columns_of(table)
@@ -146,6 +157,7 @@ class Schema:
         names = group_names(found, self.sensitive, self.cuts)
         return torch.tensor([0 if name is None else place.get(name, 0) for name in names])
 
+    @checked
     def readable(self, numbers_row: Tensor, categories_row: Tensor) -> dict[str, str]:
         """Return the values of one encoded row by column, in words.
 
@@ -153,6 +165,14 @@ class Schema:
         >>> schema.readable(torch.tensor([40.0]), torch.tensor([0]))
         {'age': '40', 'job': 'missing'}
         """
+        for name, row, columns in (
+            ("numbers", numbers_row, self.numbers),
+            ("categories", categories_row, self.categories),
+        ):
+            if tuple(row.shape) != (len(columns),):
+                raise DataError(
+                    f"the row has other {name} than the schema", got=list(row.shape), expected=[len(columns)]
+                )
         values, codes = iter(numbers_row.tolist()), iter(categories_row.tolist())
         words = {}
         for column in self.columns:
@@ -168,6 +188,7 @@ class Schema:
         return _as_json(asdict(self))
 
     @classmethod
+    @checked
     def read(cls, document: Any) -> Schema:
         """Read the JSON of :meth:`document`; raise a :class:`CheckpointError` for anything else."""
         try:
@@ -227,6 +248,8 @@ def group_names(
     """
     parts = []
     for name in sensitive:
+        if name not in columns:
+            raise DataError(f"the table has no column {name!r}, which makes groups", got=", ".join(columns))
         if name in cuts:
             found, _ = numbers(columns[name])
             words = interval_names(name, cuts[name])

@@ -18,7 +18,7 @@ from typing import Literal
 
 import numpy as np
 
-from hyperfront.errors import DataError, unknown_name
+from hyperfront.errors import DataError, shown, unknown_name
 from hyperfront.tabular.columns import Columns, coded, is_date, numbers
 
 Plan = Literal["rows"] | Mapping[str, str]
@@ -57,13 +57,13 @@ def split_rows(columns: Columns, plan: Plan, shares: Mapping[str, float], seed: 
 
 def split_column(plan: Plan, columns: Columns) -> str | None:
     """The column that a plan divides the rows by; None for ``"rows"``."""
-    if plan == "rows":
+    if isinstance(plan, str) and plan == "rows":
         return None
     if not isinstance(plan, Mapping) or len(plan) != 1 or next(iter(plan)) not in ("group", "time"):
-        raise DataError("no such split", got=plan, expected='"rows", {"group": column} or {"time": column}')
+        raise DataError("no such split", got=shown(plan), expected='"rows", {"group": column} or {"time": column}')
     column = next(iter(plan.values()))
-    if column not in columns:
-        raise unknown_name("column", str(column), columns)
+    if not isinstance(column, str) or column not in columns:
+        raise unknown_name("column", column, columns)
     return column
 
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from hyperfront.errors import CheckpointError, DataError, ProblemError, unknown_name
+from hyperfront.errors.signatures import checked, checked_except
 from hyperfront.problem import Problem, supervised
 from hyperfront.tabular import objectives as named
 from hyperfront.tabular.columns import Columns, Table, columns_of
@@ -31,6 +32,7 @@ from hyperfront.tabular.splits import SHARES, Plan, caveat, check_groups, split_
 Splits = dict[str, tuple[Tensor, ...]]
 
 
+@checked_except("kinds", "network", "split")
 def problem(
     data: Table | str | Path,
     target: str,
@@ -115,6 +117,7 @@ def problem(
     return assemble(schema, wanted, arguments, take(encoded, rows))
 
 
+@checked
 def recorded(
     schema: Any = None,
     data: Any = None,
@@ -159,6 +162,7 @@ def recorded(
     return replace(assemble(known, wanted, arguments, load), data_dir=data_dir)
 
 
+@checked
 def problem_of(
     schema: Schema, objectives: Mapping[str, Any], splits: Splits, *, network: str = "mlp", scores: Sequence[str] = ()
 ) -> Problem:

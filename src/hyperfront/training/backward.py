@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from hyperfront.errors import HyperfrontError, LossError
+from hyperfront.errors.signatures import checked
 from hyperfront.model import ParetoModel
 from hyperfront.model.expected import expect_model
 from hyperfront.model.substitution import Network
@@ -28,6 +29,7 @@ from hyperfront.training.step import Step, StepResult
 SHIFT = "return {name} minus its smallest possible value, or give a scalarization that value as its ideal="
 
 
+@checked
 def backward(
     model: ParetoModel | DistributedDataParallel,
     rays: Tensor | Sequence,
@@ -103,7 +105,9 @@ class OwnLosses:
         return Units.of(self.model.objectives, None, None, ())
 
     def each_loss(self, network: Network, batch: Batch) -> tuple[Tensor, ...]:
-        found, names = list(self.losses(network)), self.model.objectives
+        returned, names = self.losses(network), self.model.objectives
+        several = isinstance(returned, Iterable) and getattr(returned, "ndim", 1)
+        found: list[Any] = list(returned) if several else [returned]
         if len(found) != len(names):
             raise LossError(
                 "the losses do not fit the objectives",

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from hyperfront.errors import LossError, TargetError
+from hyperfront.errors.signatures import checked
 from hyperfront.model import ParetoModel
 from hyperfront.model.hypernets import OwnHypernet
 from hyperfront.model.substitution import called
@@ -72,6 +73,7 @@ class Gradient(NamedTuple):
     by_theta: Tensor
 
 
+@checked
 def check(model: ParetoModel, batch: Batch, losses: Losses, *, rays: Tensor | Sequence | None = None) -> Checked:
     """Compare one step of ``model`` with plain autograd on a plain copy of its module; an error says where they differ.
 
@@ -165,7 +167,8 @@ class _Comparison:
         places = [own[name].requires_grad_() for name in self.target.assembly.names]
         module.train()  # which need not return the module
         network, before = PlainModule(module), randomness.states()
-        each = torch.stack([loss.reshape(()) for loss in self.losses(network)])
+        own_losses: Any = OwnLosses(self.model, self.losses)
+        each = torch.stack(own_losses.each_loss(network, self.batch))
         moved = randomness.moved(before)
         weights = _Balanced()(each.detach()[None], each.detach()[None])[0][0]
         network.refuse_unregistered(self.batch)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from hyperfront.errors.signatures import checked
 from hyperfront.model import ParetoModel
 from hyperfront.problem import Problem
 from hyperfront.problem.lesson import taught
@@ -15,6 +16,7 @@ from hyperfront.training.fitting import fit
 from hyperfront.training.runs import Run
 
 
+@checked
 def distill(
     teacher: Any,
     model: ParetoModel,

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hyperfront.errors import ProblemError
+from hyperfront.errors import ProblemError, RayError, shown
 from hyperfront.preferences import Preferences
 from hyperfront.problem import Problem
 from hyperfront.problem.sources import TensorSource, looking
@@ -55,6 +55,12 @@ class Epochs:
         generator = seeded(self.settings.seed, epoch)
         count = self.settings.rays_per_step
         rays = self.preferences.sample(self.length * count, self.model.m, generator)
+        if not isinstance(rays, Tensor) or rays.shape != (self.length * count, self.model.m):
+            raise RayError(
+                "the preferences do not draw rays",
+                got=shown(rays) if not isinstance(rays, Tensor) else list(rays.shape),
+                expected=f"a tensor [{self.length * count}, {self.model.m}]",
+            )
         return rays.view(self.length, count, -1), generator
 
     def steps(self, epoch: int, skip: int) -> Iterator[tuple[Tensor, Batch]]:

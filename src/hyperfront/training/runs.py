@@ -19,7 +19,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from hyperfront.errors import CheckpointError, DamagedError, HyperfrontError, check_choice
+from hyperfront.errors import CheckpointError, DamagedError, HyperfrontError, check_choice, shown
+from hyperfront.errors.signatures import checked
 from hyperfront.front import Front
 from hyperfront.model import ParetoModel, restore
 from hyperfront.model.expected import expect_device
@@ -142,6 +143,7 @@ def read_records(path: Path) -> list[dict[str, Any]]:
     return [records[epoch] for epoch in sorted(records)]
 
 
+@checked
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
     """The result of :func:`hyperfront.fit`."""
@@ -169,6 +171,7 @@ class Run:
         return notebook.html(self)
 
 
+@checked
 def load(
     path: str | Path,
     target: nn.Module | str | None = None,
@@ -259,9 +262,9 @@ def import_factory(name: str) -> Any:
         with _current_folder():
             factory = getattr(importlib.import_module(module), attribute)
         return factory()
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise HyperfrontError(
-            f"{name!r} cannot be imported",
+            f"{shown(name)} cannot be imported",
             got=error,
             expected='"package.module:factory"',
             fix="start in the folder of the module, or name that folder in PYTHONPATH",

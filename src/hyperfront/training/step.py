@@ -25,6 +25,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from hyperfront.errors import HyperfrontError, RayError, check_flag, shown
+from hyperfront.errors.signatures import is_plain
 from hyperfront.kernels import on_gpu
 from hyperfront.kernels.factors import Factors
 from hyperfront.model import ParetoModel
@@ -64,6 +66,15 @@ class Step:
     """
 
     def __init__(self, model: ParetoModel, problem: Problem, solver: Solver, *, share_batch: bool = False):
+        if not isinstance(model, ParetoModel) or not isinstance(solver, Solver) or not hasattr(problem, "each_loss"):
+            raise HyperfrontError(
+                "a step needs a model, a problem and a solver",
+                got=", ".join(type(part).__name__ for part in (model, problem, solver)),
+                expected="ParetoModel, Problem, Solver",
+            )
+        check_flag("share_batch", share_batch)
+        if isinstance(problem, Problem):
+            problem.check_model(model)
         self.model, self.problem, self.solver = model, problem, solver
         self.ideals = Ideals(model.objectives, problem.units, solver, model.device)
         self.split = problem.has_data and not share_batch
@@ -93,6 +104,17 @@ class Step:
         The running mean of the losses is only updated if the step ``remembers``.
         """
         model, solver = self.model, self.solver
+        if (
+            not is_plain(rays)
+            or not rays.is_floating_point()
+            or rays.ndim != 2
+            or rays.shape[1] != model.m
+            or not len(rays)
+        ):
+            raise RayError(
+                "a step takes rays as a tensor", got=shown(rays), expected=f"[R, {model.m}], from model.check(rays)"
+            )
+        rays = rays.to(next(model.hypernet.parameters(), rays).dtype)
         shared: list[Tensor] = [*self.shared()]
         split = self.split and len(rays) > 1  # a single ray gets the whole batch
         parts = self.problem.divided(batch, len(rays)) if split else batch

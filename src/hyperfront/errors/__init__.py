@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
+import reprlib
 from collections.abc import Iterable
 
 
@@ -20,7 +21,7 @@ class HyperfrontError(ValueError):
 
     def __init__(self, what: str, *, got: object = None, expected: object = None, fix: object = None):
         self.what, self.got, self.expected, self.fix = what, got, expected, fix
-        parts = (("got:      ", got), ("expected: ", expected), ("fix:      ", fix))
+        parts = (("got:      ", _text(got)), ("expected: ", _text(expected)), ("fix:      ", _text(fix)))
         super().__init__("\n".join([what, *(f"  {label}{value}" for label, value in parts if value is not None)]))
 
 
@@ -71,9 +72,9 @@ def unknown_name(kind: str, name: object, known: Iterable[str]) -> HyperfrontErr
     "did you mean 'fonseca'?"
     """
     known = sorted(known)
-    near = difflib.get_close_matches(str(name).lower(), known, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(shown(name).strip("'").lower(), known, n=1, cutoff=0.6)
     return HyperfrontError(
-        f"unknown {kind} {name!r}",
+        f"unknown {kind} {shown(name)}",
         expected="one of " + ", ".join(known),
         fix=f"did you mean {near[0]!r}?" if near else None,
     )
@@ -97,15 +98,22 @@ def check_number(
     """
     kind = "whole" if whole else "finite"
     number = isinstance(value, numbers.Integral if whole else numbers.Real) and not isinstance(value, bool)
-    if number and math.isfinite(value) and low <= value <= high and value != without:  # pyrefly: ignore
+    if number and _finite(value) and low <= value <= high and value != without:  # pyrefly: ignore
         return
     bounds = [f"{'>' if low == without else '>='} {low:,}"] if low > -math.inf else []
     bounds += [f"{'<' if high == without else '<='} {high:,}"] if high < math.inf else []
     raise error(
         f"{name} is out of range" if number else f"{name} is not a {kind} number",
-        got=_shown(value),
+        got=shown(value),
         expected=f"a {kind} number {' and '.join(bounds)}".strip(),
     )
+
+
+def _finite(value: object) -> bool:
+    try:
+        return math.isfinite(value)  # pyrefly: ignore[bad-argument-type]
+    except OverflowError:  # a whole number beyond all floats
+        return False
 
 
 def check_choice(name: str, value: object, known: Iterable[str]) -> None:
@@ -118,9 +126,23 @@ def check_choice(name: str, value: object, known: Iterable[str]) -> None:
 def check_flag(name: str, value: object) -> None:
     """Raise an error unless ``value`` is True or False: texts such as ``"no"`` count as true in Python."""
     if not isinstance(value, bool):
-        raise HyperfrontError(f"{name} is neither True nor False", got=_shown(value), expected="True or False")
+        raise HyperfrontError(f"{name} is neither True nor False", got=shown(value), expected="True or False")
 
 
-def _shown(value: object) -> str:
-    text = repr(value)
+def shown(value: object) -> str:
+    """Show a value in at most 100 letters, whatever it is: deep, huge, or without a text."""
+    text = _SHORT.repr(value)
     return text if len(text) <= 100 else f"{text[:97]}..."
+
+
+def _text(value: object) -> str | None:
+    """The text of a part of an error; :func:`shown` for what has none."""
+    try:
+        return None if value is None else str(value)
+    except Exception:
+        return shown(value)
+
+
+_SHORT = reprlib.Repr()
+_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = _SHORT.maxarray = 20
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 100
