@@ -39,7 +39,7 @@ ELSEWHERE = {
 CONTRACT = {
     "hyperfront.problem.losses.Measure": "statistics value merge __call__ counted means differences",
     "hyperfront.solvers.base.Solver": "floored value",
-    "hyperfront.training.step.Step": "solve remember shared",
+    "hyperfront.training.step.Step": "solve remember shared solved finished grouped",
     "hyperfront.solvers.chain.Stateful": "load",
     "hyperfront.problem.Problem": "losses each_loss divided",
 }

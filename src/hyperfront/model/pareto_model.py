@@ -177,17 +177,21 @@ class ParetoModel(nn.Module):
         refuse_sharded(self, "save")
         checkpoint.write(as_path(path), self.state_dict(), {"model": self.document()})
 
+    @checked
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the model into a folder, for :meth:`from_pretrained`."""
-        self.save(Path(folder) / PRETRAINED)
+        self.save(as_path(folder) / PRETRAINED)
 
     @classmethod
+    @checked
     def from_pretrained(cls, folder: str | Path, module: nn.Module, hypernet: nn.Module | None = None) -> ParetoModel:
         """Read the model that :meth:`save_pretrained` wrote, around a module of the same shapes as when it was wrapped.
         A hypernetwork of your own is passed as well."""
         from hyperfront.model.restore import restore  # which makes models of this class
 
-        tensors, document = checkpoint.read(Path(folder) / PRETRAINED)
+        tensors, document = checkpoint.read(as_path(folder) / PRETRAINED)
+        if "model" not in document:
+            raise HyperfrontError("the checkpoint holds no model", got=folder)
         return restore(tensors, document["model"], module, hypernet)
 
 
