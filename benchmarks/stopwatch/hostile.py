@@ -24,9 +24,9 @@ async def attack(port: int, seconds: float) -> dict[str, int]:
         while True:
             with contextlib.suppress(OSError):
                 reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                sent[kind] += 1
                 try:
                     await send(reader, writer)
-                    sent[kind] += 1
                 finally:
                     writer.close()
 
@@ -58,4 +58,4 @@ async def attack(port: int, seconds: float) -> dict[str, int]:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    return sent | {"held bodies": sent["held bodies"] + HELD, "silent connections": sent["silent connections"] + SILENT}
+    return sent

@@ -41,7 +41,7 @@ def serve(
     max_body_mb: Annotated[float, tyro.conf.arg(metavar="MB")] = 64,
     max_elements: Annotated[int, tyro.conf.arg(metavar="N")] = 2**24,
     max_rows: Annotated[int, tyro.conf.arg(metavar="N")] = 4096,
-    max_concurrency: Annotated[int, tyro.conf.arg(metavar="N")] = 256,
+    max_concurrency: Annotated[int, tyro.conf.arg(metavar="N")] = 1024,
     timeout: Annotated[float, tyro.conf.arg(metavar="SECONDS")] = 30,
     grace: Annotated[float, tyro.conf.arg(metavar="SECONDS")] = 30,
     cors: Annotated[tuple[str, ...], option("ORIGIN ...")] = (),

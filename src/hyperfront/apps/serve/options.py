@@ -23,7 +23,7 @@ class Limits(BodyLimits):
     """The most numbers, lists and objects in a request or response as JSON; parsing delays all other requests."""
     rows: int = 4096
     """The most rows in one request."""
-    concurrency: int = 256
+    concurrency: int = 1024
     """The most requests in progress or waiting, in each worker."""
 
 
