@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import importlib.util
 import itertools
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas
@@ -435,3 +437,11 @@ def test_a_frequent_value_is_a_bound_of_its_own_and_the_other_rows_have_the_quan
     assert (np.diff(edges) > 0).all() and edges[1] >= 100
     shares = np.histogram(gain[gain > 0], edges[1:])[0]
     assert shares.min() >= 2 and shares.max() <= 10  # of 80 rows in 16 intervals; the training rows have equally many
+
+
+def test_the_documented_comparison_with_fairlearn_is_made_from_the_result_file():
+    root = Path(__file__).parents[1]
+    spec = importlib.util.spec_from_file_location("fair_tables", root / "benchmarks" / "fair_tables.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    assert script.table(script.read(root / "docs/seen/fair-tables.jsonl")) in (root / "docs/tables.md").read_text()
