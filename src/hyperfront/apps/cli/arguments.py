@@ -22,7 +22,7 @@ Arguments = Annotated[tuple[str, ...], option("X=Y ...")]
 Folder = Annotated[Path | None, option("FOLDER")]
 Keep = Annotated[
     Literal["all"] | int,
-    tyro.conf.arg(metavar="N", help="Checkpoints to keep: N >= 2, or all; more than 2 are those of epochs."),
+    tyro.conf.arg(metavar="N", help="Checkpoints to keep: N >= 2, or all."),
 ]
 Number = Annotated[int | None, tyro.conf.arg(metavar="N", help_behavior_hint="(preset)")]
 Flag = Annotated[bool, tyro.conf.arg(help_behavior_hint="")]

@@ -57,8 +57,7 @@ _SOLVER = (
     "hvmax), loss weights (ls), or no point in particular (mgda)."
 )
 _SOLVER_ARGUMENTS = (
-    "Arguments of the solver: temperature=0.02 (stch), penalty=5 (pbi), weight=5 (cosmos), cosine=5 (hvmax), "
-    "descent=0.2 (epo), ..."
+    "Arguments of the solver: penalty=5 (pbi), weight=5 (cosmos), cosine=5 (hvmax), descent=0.2 (epo), ..."
 )
 Real = Annotated[float | None, tyro.conf.arg(metavar="X", help_behavior_hint="(preset)")]
 
