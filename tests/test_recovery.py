@@ -184,6 +184,19 @@ def test_the_previous_checkpoint_is_used_where_the_newest_is_damaged(cut, whole,
     assert (cut / "damaged.safetensors").exists()
 
 
+def test_a_process_that_writes_no_files_moves_none(cut, monkeypatch):
+    """Of several that train together, one writes; others may read the damaged file at the same time."""
+    flip(cut / "last.safetensors", 9000)
+    before, make = content_of_all(cut), checkpoints.Checkpoints
+    monkeypatch.setattr(training.fitting, "Checkpoints", lambda *given, **_: make(*given, writes=False))
+    with pytest.warns(UserWarning, match=r"continuing from .*previous\.safetensors"):
+        runs.run(cut, resume=True, **SETTINGS)
+    after = content_of_all(cut)
+    assert {name: data for name, data in after.items() if name in before or "damaged" in name} == before | {
+        "metrics.jsonl": after["metrics.jsonl"]
+    }
+
+
 def test_a_missing_newest_checkpoint_is_replaced_by_the_previous_one(cut, whole):
     (cut / "last.safetensors").unlink()
     runs.run(cut, resume=True, **SETTINGS)

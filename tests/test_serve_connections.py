@@ -19,6 +19,7 @@ from hyperfront.apps.serve.tensors import TensorMetadata
 from hyperfront.apps.shared import connections
 from hyperfront.apps.shared.connections import PROGRESS, SPARE_FILES, ConnectionLimits, Connections
 from tests.helpers.serving import Client, serving
+from tests.helpers.waiting import LIMIT, until
 
 PATH = "/v2/models/echo/infer"
 WIDE = 500_000
@@ -47,7 +48,7 @@ def connected(client: Client, message: bytes = b"", **options: int) -> Iterator[
     with socket.socket() as connection:
         for name, value in options.items():
             connection.setsockopt(socket.SOL_SOCKET, getattr(socket, name), value)
-        connection.settimeout(30)
+        connection.settimeout(LIMIT)
         connection.connect(("127.0.0.1", client.port))
         connection.sendall(message)
         yield connection
@@ -60,13 +61,6 @@ def closed(connection: socket.socket) -> bytearray:
         while part := connection.recv(65536):
             found += part
     return found
-
-
-def until(holds: Callable[[], bool]) -> None:
-    deadline = time.time() + 30
-    while not holds():
-        assert time.time() < deadline
-        time.sleep(0.01)
 
 
 # ---- with a server ---------------------------------------------------------------------------------------------------

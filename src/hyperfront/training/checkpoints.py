@@ -66,8 +66,8 @@ class Checkpoints:
             self._write_best()
 
     def _load_newest(self) -> bool:
-        """Load the newest undamaged checkpoint, with a warning if another one is damaged. A damaged ``last`` is kept
-        under another name."""
+        """Load the newest undamaged checkpoint, with a warning if another one is damaged. The process
+        that writes keeps a damaged ``last`` under another name."""
         assert self.folder is not None
         last, aside, damage = self.folder.last, self.folder.path / "damaged.safetensors", None
         for file in filter(Path.exists, (last, self.folder.previous, *self.folder.epochs())):
@@ -77,7 +77,7 @@ class Checkpoints:
                 damage = damage or error
                 continue
             if damage:
-                kept = f"; the damaged file is {last.replace(aside)}" if last.exists() else ""
+                kept = f"; the damaged file is {last.replace(aside)}" if self.writes and last.exists() else ""
                 warnings.warn(f"{damage.what}: continuing from {file}{kept}", stacklevel=5)
             return True
         if damage:
