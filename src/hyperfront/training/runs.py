@@ -65,7 +65,7 @@ class RunFolder:
         if not any(file.exists() for file in (self.last, self.previous, self.best)) and not self.records():
             for file in (self.config, self.environment, self.metrics):
                 file.unlink(missing_ok=True)
-            if self.path.is_dir() and not any(self.path.iterdir()):
+            with suppress(OSError):  # the folder has other files, or a file system is mounted there
                 self.path.rmdir()
 
     def temporary(self) -> list[Path]:
