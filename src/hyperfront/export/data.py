@@ -41,7 +41,8 @@ def data(model: ParetoModel, problem: Problem | None) -> str:
 def _counts(problem: Problem) -> list[str]:
     """The rows of each split, where the data are there and know how many they are."""
     try:
-        sources: dict[str, Any] = {split: problem.split(split).source for split in problem.sources}
+        names = [*problem.sources, *(["calibration"] if "calibration" in problem.sources else [])]
+        sources: dict[str, Any] = {split: problem.split(split).source for split in dict.fromkeys(names)}
         counts = {split: getattr(source, "rows", None) for split, source in sources.items()}
     except DataError:
         return []

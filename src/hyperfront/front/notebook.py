@@ -29,13 +29,14 @@ HEIGHT, WIDEST, SHARP = 330, 760, 1600
 def html(front: Front) -> Markup:
     """Show at most 25 rows of the front, and a picture of at most 100 points."""
     count = f"{len(front):,} ray{'s' * (len(front) != 1)}"
-    facts = markup.facts(_facts(front))
+    known = markup.facts(facts(front))
     if not len(front):
-        return markup.block(f"Front at {count}", facts)
-    return markup.block(f"Front at {count}", markup.beside(_picture(front), Markup(facts + _table(front))))
+        return markup.block(f"Front at {count}", known)
+    return markup.block(f"Front at {count}", markup.beside(_picture(front), Markup(known + _table(front))))
 
 
-def _facts(front: Front) -> dict[str, str]:
+def facts(front: Front) -> dict[str, str]:
+    """Problem, solver and split, and the quality of the front."""
     known = front.provenance
     shown = {key: shorten(known[key]) for key in ("problem", "solver", "split") if known.get(key) is not None}
     if not len(front):

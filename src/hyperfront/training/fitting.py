@@ -28,9 +28,9 @@ from hyperfront.front.threads import few_for_small_work, work
 from hyperfront.model import ParetoModel
 from hyperfront.model.expected import expect_device
 from hyperfront.preferences import Dirichlet, Preferences, layout
-from hyperfront.problem import Problem
+from hyperfront.problem import Gap, Problem
 from hyperfront.problem.sources import looking
-from hyperfront.solvers import EPO, Solver
+from hyperfront.solvers import EPO, LS, Solver
 from hyperfront.storage import files, locks
 from hyperfront.storage.provenance import environment
 from hyperfront.training.agreement import check_agreement, check_place
@@ -117,7 +117,7 @@ def fit(
         problem: A problem that :func:`hyperfront.supervised` or :func:`hyperfront.analytic` made.
         members: Train so many models, one after the other with seeds from ``seed`` on, and return their ensemble.
         average: What an ensemble averages (:func:`hyperfront.ensemble`).
-        solver: Weighs the objectives' gradients; EPO by default.
+        solver: Weighs the objectives' gradients; EPO by default, or LS if a loss is a :class:`hyperfront.Gap`.
         preferences: Draws the training rays; Dirichlet(0.2) by default.
         epochs: Passes over the training data, 30 by default; for an analytic problem, 100 steps each.
         rays_per_step: The number of rays of one step, 1 by default.
@@ -354,8 +354,17 @@ def _finish(job: Job, checkpoints: Checkpoints) -> Front | None:
 
 def resolved(problem: Problem | None, **given: Any) -> dict[str, Any]:
     """Replace arguments of :func:`fit` that are None by the problem's defaults, or else by the general ones."""
-    own = problem.training() if problem and problem.training and None in given.values() else {}
+    own = dict(problem.training()) if problem and problem.training and None in given.values() else {}
+    if problem is not None:
+        own.setdefault("solver", usual_solver(problem))
     return {name: own.get(name, DEFAULTS[name]) if value is None else value for name, value in given.items()}
+
+
+def usual_solver(problem: Problem) -> Solver:
+    """Choose LS where a loss is a gap between groups, and EPO otherwise: a gap may be zero on the whole front, where no
+    ray has the equal products ``r_j l_j`` that EPO asks for."""
+    gaps = (getattr(measure, "of", measure) for measure in problem.measures.values())
+    return LS() if any(isinstance(measure, Gap) for measure in gaps) else EPO()
 
 
 def settings_of(arguments: Mapping[str, Any]) -> Settings:

@@ -43,6 +43,8 @@ class RunFolder:
         """The checkpoint before ``last``."""
         self.choice = path / "choice.json"
         """The trade-off that training chose, if it was asked to."""
+        self.command = path / "command.txt"
+        """The command line that trained the run, if one did."""
 
     def epoch(self, number: int) -> Path:
         """The checkpoint after ``number`` epochs, in a run with ``keep=``."""

@@ -75,6 +75,7 @@ def _functions() -> dict[str, Callable[..., None]]:
     from hyperfront.apps.cli.export import export
     from hyperfront.apps.cli.predict import predict
     from hyperfront.apps.cli.problems import problems
+    from hyperfront.apps.cli.report import report
     from hyperfront.apps.cli.results import results
     from hyperfront.apps.cli.serve import serve
     from hyperfront.apps.cli.train import train
@@ -91,6 +92,7 @@ def _functions() -> dict[str, Callable[..., None]]:
         "export": export,
         "serve": serve,
         "predict": predict,
+        "report": report,
         "results": results,
         "doctor": doctor,
     }

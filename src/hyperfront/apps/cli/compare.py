@@ -17,6 +17,8 @@ from hyperfront.apps.cli.arguments import (
     RAYS,
     Arguments,
     BuiltIn,
+    Column,
+    Columns,
     DataFolder,
     Device,
     Engine,
@@ -30,6 +32,7 @@ from hyperfront.apps.cli.arguments import (
     parse,
     set_tf32,
 )
+from hyperfront.apps.cli.named import Named, find
 from hyperfront.apps.cli.output import console, counted, show_table
 from hyperfront.comparison.compare import beside, table, times_one_by_one
 from hyperfront.comparison.compare import compare as run_all
@@ -39,7 +42,6 @@ from hyperfront.comparison.result import Result
 from hyperfront.comparison.tuned import Tuned
 from hyperfront.errors import CheckpointError, HyperfrontError, unknown_name
 from hyperfront.problem import Problem
-from hyperfront.problem.registry import build, entry, recipe
 from hyperfront.storage import files
 from hyperfront.storage.markdown import as_markdown
 
@@ -77,11 +79,13 @@ def compare(
     data_dir: DataFolder = None,
     out: Folder = None,
     markdown: Flag = False,
+    target: Column = None,
+    sensitive: Columns = (),
 ) -> None:
-    """Compare methods on a built-in problem: hypervolume, uniformity, time and parameters in one table.
+    """Compare methods on a problem: quality, time and parameters in one table.
 
-    All methods get the same rays and seeds, and keep the weights of the epoch with the best validation hypervolume.
-    The table shows the test data. The same command continues, and adds methods or seeds. Example:
+    All methods get the same rays and seeds, and keep the weights of the best epoch.
+    The table shows test data. The same command continues. Example:
         hyperfront compare fonseca --methods phn-epo,ls,epo,pmtl,mgda,nsga3,moead
 
     Args:
@@ -95,13 +99,19 @@ def compare(
         markdown: Print the table as Markdown.
     """
     set_tf32(tf32)
-    settings = recipe(problem, preset)
-    preset = preset or next(iter(entry(problem).presets))
-    changes: dict[str, Any] = {"arguments": {**settings.arguments, **parse(arguments)}, "align": False}
+    named = find(
+        problem,
+        preset=preset,
+        arguments=arguments,
+        data_dir=data_dir,
+        target=target,
+        sensitive=sensitive,
+    )
+    built, settings, preset = named.problem, named.recipe, named.preset
+    changes: dict[str, Any] = {"align": False}
     if epochs is not None:
         changes |= {"epochs": epochs, "separate": {**settings.separate, "epochs": epochs}}
     settings = dataclasses.replace(settings, **changes)
-    built = build(problem, data_dir=data_dir, **settings.arguments)
     names = [*dict.fromkeys(find_method(name.strip()).name for name in methods.split(",") if name.strip())]
     if seeds < 1 or not names:
         got = f"{counted(seeds, 'seed')}, methods {methods!r}"
@@ -117,21 +127,22 @@ def compare(
     )
     if tuned is not None:
         given = {"epochs"} if epochs is not None else set()
-        protocol = dataclasses.replace(protocol, tuned=_tuned(tuned, problem, names, protocol, given))
+        protocol = dataclasses.replace(protocol, tuned=_tuned(tuned, built.name, names, protocol, given))
     differs = {f"{epochs}-epochs": epochs is not None, "tuned": tuned is not None}
     differs |= dict.fromkeys([*arguments, *options], True) | {"one-by-one": one_by_one}
-    folder = out or default_folder("compare", problem, preset, {f"{rays}-rays": rays != RAYS, **differs})
+    folder = out or default_folder("compare", named.word, preset, {f"{rays}-rays": rays != RAYS, **differs})
     files.refuse_unwritable(folder / "table.md", again=True)  # raised now, not after the last run
     torch.set_num_threads(1)  # more threads gain nothing with tensors this small, and lose much on a busy machine
     changed = [word if "=" in word else word.replace("-", " ") for word, applies in differs.items() if applies]
-    title = ", ".join([problem, f"preset {preset}", counted(rays, "ray"), *changed])
-    _run(built, names, protocol, seeds, folder, title, markdown)
+    title = ", ".join([named.word, f"preset {preset}", counted(rays, "ray"), *changed])
+    _run(named, names, protocol, seeds, folder, title, markdown)
 
 
 def _run(
-    problem: Problem, names: list[str], protocol: Protocol, seeds: int, folder: Path, title: str, markdown: bool
+    named: Named, names: list[str], protocol: Protocol, seeds: int, folder: Path, title: str, markdown: bool
 ) -> None:
     """Run all parts that are not finished, and show the table."""
+    problem = named.problem
     count = iter(range(1, len(names) * seeds + 1))
     progress = Console(highlight=False, stderr=True) if markdown else console  # standard output gets the table alone
 
@@ -143,9 +154,7 @@ def _run(
         progress.print(f"{method}: measuring the time of its models one by one, from the first model")
 
     rays, preset = counted(len(protocol.rays), "ray"), protocol.preset
-    progress.print(
-        f"[bold]{problem.name}[/bold]  {entry(problem.name).summary}\n{rays}, preset {preset}, results in {folder}"
-    )
+    progress.print(f"[bold]{named.word}[/bold]  {named.summary}\n{rays}, preset {preset}, results in {folder}")
     try:
         results = run_all(problem, names, protocol, seeds=range(seeds), folder=folder, notify=notify)
         same, others = beside(results, protocol, problem, folder)

@@ -42,7 +42,7 @@ def evaluate(
     for file in save:
         if file.suffix.lower() not in SUFFIXES:
             raise HyperfrontError("unknown kind of file", got=file, expected="one of " + ", ".join(SUFFIXES))
-    model = open_model(run, target, which)
+    model = open_model(run, target, which, problem)
     built = open_problem(model, problem, data_dir)
     if isinstance(model.hypernet, SeparateHypernet):  # one model per ray: between them there is no front to look at
         front = measure(model, built.split(split), model.hypernet.knots if rays is None else rays)

@@ -67,7 +67,7 @@ def export(
     wanted = _formats(at, front, formats, int8, rays)
     if out is not None and out.exists():
         raise HyperfrontError("the folder exists already", got=out, fix="choose another --out: nothing is overwritten")
-    model = open_model(run, target, which)
+    model = open_model(run, target, which, problem)
     ray = model.check(at)[0].tolist() if at else None
     known = "problem" in model.record or problem is not None
     built = open_problem(model, problem, data_dir) if known or int8 or wanted != ("safetensors",) else None

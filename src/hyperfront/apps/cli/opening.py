@@ -12,17 +12,18 @@ from hyperfront.model import ParetoModel
 from hyperfront.problem import Problem
 from hyperfront.training.runs import import_factory, load, recorded_problem
 
+OPTIONS = "--target package.module:factory --problem package.module:factory"
+
 
 @contextmanager
-def asks_for_options() -> Iterator[None]:
+def asks_for_options(fix: str = OPTIONS) -> Iterator[None]:
     """Name options of the command line in the error of a checkpoint that needs the user's code."""
     try:
         yield
     except CheckpointError as error:
         if "no code" not in error.what:
             raise
-        options = "--target package.module:factory --problem package.module:factory"
-        raise HyperfrontError(error.what, got=error.got, fix=options) from None
+        raise HyperfrontError(error.what, got=error.got, fix=fix) from None
 
 
 def own_problem(name: str) -> Problem:
@@ -33,10 +34,13 @@ def own_problem(name: str) -> Problem:
     return built
 
 
-def open_model(run: Path, target: str | None, which: Literal["best", "last"] | None) -> ParetoModel:
-    """The model of a run."""
+def open_model(
+    run: Path, target: str | None, which: Literal["best", "last"] | None, problem: str | None = None
+) -> ParetoModel:
+    """The model of a run; the module is that of ``problem``, if no other is named."""
+    make = own_problem(problem).make_target if target is None and problem is not None else None
     with asks_for_options():
-        return load(run, target, which=which)
+        return load(run, make() if make else target, which=which)
 
 
 def open_problem(model: ParetoModel, problem: str | None, data_dir: Path | None) -> Problem:

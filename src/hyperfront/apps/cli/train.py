@@ -32,6 +32,7 @@ from hyperfront.apps.cli.arguments import (
     parse,
     set_tf32,
 )
+from hyperfront.apps.cli.named import OWN, Named, find
 from hyperfront.apps.cli.output import console, draw, free_folder, list_files, show_front
 from hyperfront.comparison import measure
 from hyperfront.comparison.method import HYPERNETWORK, name_of
@@ -41,13 +42,13 @@ from hyperfront.model import ParetoModel
 from hyperfront.preferences import Dirichlet
 from hyperfront.problem import Problem
 from hyperfront.problem.recipe import Recipe
-from hyperfront.problem.registry import build, entry, recipe
 from hyperfront.solvers import Solver
 from hyperfront.solvers.names import make_solver
+from hyperfront.storage import files
 from hyperfront.storage.files import refuse_unwritable
 from hyperfront.storage.provenance import describe
 from hyperfront.training import Progress, fit
-from hyperfront.training.fitting import settings_of
+from hyperfront.training.fitting import settings_of, usual_solver
 from hyperfront.training.runs import Run, RunFolder
 from hyperfront.training.step import Step
 from hyperfront.training.team import Team, join, restarted
@@ -67,7 +68,7 @@ def train(
     /,
     *,
     preset: Preset = None,
-    solver: Annotated[str, tyro.conf.arg(metavar="NAME", help=_SOLVER)] = "epo",
+    solver: Annotated[str | None, tyro.conf.arg(metavar="NAME", help=_SOLVER, help_behavior_hint="")] = None,
     arguments: Arguments = (),
     solver_arguments: Annotated[Arguments, tyro.conf.arg(metavar="X=Y..", help=_SOLVER_ARGUMENTS)] = (),
     epochs: Number = None,
@@ -88,13 +89,12 @@ def train(
     keep: Keep = 2,
     dry_run: Flag = False,
 ) -> None:
-    """Train a Pareto hypernetwork on a built-in problem, print its front and write a run folder.
+    """Train on a problem, print its front and write a run folder.
 
     A preset of the problem gives the settings marked (preset). Problems with data have quick (minutes on two cores),
     smoke (seconds), paper (the paper's settings) and best (our settings). A CSV file has other options, which
     `hyperfront train data.csv --help` explains. Examples:
         hyperfront train multi-fashion-mnist --preset best --device cuda
-        hyperfront train dtlz2 --arguments m=4 --epochs 100
         hyperfront train fonseca --solver ls --out runs/ls --resume
         torchrun --nproc-per-node 4 -m hyperfront train adult --out runs/a
 
@@ -113,8 +113,13 @@ def train(
         resume: Continue the run in --out, or begin it there.
         dry_run: Print settings, sizes and expected time; stop.
     """
-    name, made = problem, make_solver(solver, parse(solver_arguments))
-    settings = recipe(name, preset).changed(
+    team = join()
+    resume = _ready(team, out, result, resume)
+    named = find(problem, preset=preset, arguments=arguments, data_dir=data_dir)
+    built, name = named.problem, problem
+    solver = solver or _usual(named)
+    made = make_solver(solver, parse(solver_arguments))
+    settings = named.recipe.changed(
         epochs=epochs,
         batch_size=batch_size,
         rays_per_step=rays_per_step,
@@ -122,28 +127,21 @@ def train(
         alpha=alpha,
         evaluation_rays=rays,
         model={} if hidden is None else {"hidden": hidden},
-        arguments=parse(arguments),
     )
-    team = join()
-    resume = _ready(team, out, result, resume)
-    built = build(name, data_dir=data_dir, **settings.arguments)
-    if not 0 <= seed < 2**63:
-        raise HyperfrontError("the seed is out of range", got=seed, expected="0 to 2**63 - 1")
-    if batch_size is not None and not built.has_data:
-        raise HyperfrontError(f"{name} has no data to make batches of", fix="leave --batch-size out")
+    _check(name, built, seed, batch_size)
     set_tf32(tf32)
 
     _ = built.train.source  # an error in the data is raised first
     torch.manual_seed(seed)
     model = built.model(**settings.model).to(choose_device(device, built))
-    console.print(f"[bold]{name}[/bold]  {entry(name).summary}")
+    console.print(f"[bold]{name}[/bold]  {named.summary}")
     console.print(model.summary(), style="dim")
     if resume and out is not None and not RunFolder(out).config.exists():
         console.print(f"nothing to resume in {out}: a new run begins")
     if dry_run:
         _dry_run(settings, model, built, made)
         return
-    folder = RunFolder(out or free_folder(Path("runs") / f"{name}-{solver}"))
+    folder = RunFolder(out or free_folder(Path("runs") / f"{named.word}-{solver}"))
     before, start = folder.seconds() if resume else 0.0, time.perf_counter()
     with resumable(name, folder):
         run = fit(
@@ -160,19 +158,33 @@ def train(
         )
     if not team.first:
         return
+    remember_command(folder)
     seconds = before + time.perf_counter() - start
-    report(run, built, seconds=seconds)
+    report(run, built, seconds=seconds, options=f" --problem {name}" if named.preset == OWN and ":" in name else "")
     if result is not None:
         known = describe(dataclasses.asdict(settings))
         known |= {"solver": parse(solver_arguments)} if solver_arguments else {}
-        preset, method = preset or next(iter(entry(name).presets)), find_method(name_of(HYPERNETWORK, solver))
-        found = measure(run, built, preset=preset, method=method, seed=seed, settings=known, seconds=seconds)
+        method = find_method(name_of(HYPERNETWORK, solver))
+        found = measure(run, built, preset=named.preset, method=method, seed=seed, settings=known, seconds=seconds)
         found.save(result)
         split, reached = (
             "test: " if built.has_data else "",
             "hypervolume {hypervolume:.4f}, uniformity {uniformity:.4f}",
         )
         console.print(f"\n{split}{reached.format(**found.fronts['test'])}; {result}")
+
+
+def _usual(named: Named) -> str:
+    """The name of the default solver: EPO for built-in problems, and what suits the losses of one's own."""
+    return "epo" if named.preset != OWN else type(usual_solver(named.problem)).__name__.lower()
+
+
+def _check(name: str, built: Problem, seed: int, batch_size: int | None) -> None:
+    """Raise an error for a seed out of range, or a batch size without data."""
+    if not 0 <= seed < 2**63:
+        raise HyperfrontError("the seed is out of range", got=seed, expected="0 to 2**63 - 1")
+    if batch_size is not None and not built.has_data:
+        raise HyperfrontError(f"{name} has no data to make batches of", fix="leave --batch-size out")
 
 
 def _ready(team: Team, out: Path | None, result: Path | None, resume: bool) -> bool:
@@ -196,6 +208,12 @@ def refuse_unusable(out: Path | None, result: Path | None, resume: bool) -> None
         raise HyperfrontError("the folder already holds a run", got=out, fix="add --resume, or choose another --out")
     if result is not None:
         refuse_unwritable(result, again=resume)
+
+
+def remember_command(folder: RunFolder) -> None:
+    """Write the typed command into the run folder, for its report."""
+    if "train" in sys.argv[1:2]:
+        files.write_bytes(folder.command, (shlex.join(["hyperfront", *sys.argv[1:]]) + "\n").encode())
 
 
 @contextmanager
@@ -226,8 +244,8 @@ def _again(name: str, folder: RunFolder) -> str:
     return shlex.join(["hyperfront", *typed, *more, *([] if "--resume" in typed else ["--resume"])])
 
 
-def report(run: Run, problem: Any, *, seconds: float) -> None:
-    """Print and draw the front of a run."""
+def report(run: Run, problem: Any, *, seconds: float, options: str = "") -> None:
+    """Print and draw the front of a run; ``options`` are those that other commands need."""
     if run.front is None or run.folder is None:
         return
     console.print(f"\ntrained in {seconds:.1f} s\n")
@@ -235,7 +253,7 @@ def report(run: Run, problem: Any, *, seconds: float) -> None:
     console.print(f"{'solver':<28}" + ", ".join(f"{kind.replace('_', ' ')} {n:,}" for kind, n in run.status.items()))
     draw(run.front, run.folder)
     list_files(run.folder)
-    console.print(f"\nOn a page: [bold]hyperfront explore {run.folder.path}[/bold]")
+    console.print(f"\nOn a page: [bold]hyperfront explore {run.folder.path}{options}[/bold]")
 
 
 def _dry_run(recipe: Recipe, model: ParetoModel, problem: Problem, solver: Solver) -> None:

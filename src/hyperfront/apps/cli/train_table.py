@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from hyperfront.apps.cli.arguments import Device, Flag, Folder, Keep, choose_device, option, parse
 from hyperfront.apps.cli.output import console, draw, free_folder, list_files, summary
-from hyperfront.apps.cli.train import refuse_unusable, resumable
+from hyperfront.apps.cli.train import refuse_unusable, remember_command, resumable
 from hyperfront.errors import HyperfrontError, UnattainableError
 from hyperfront.export import card, weights
 from hyperfront.front import Front, Selection, evaluate
@@ -121,6 +121,7 @@ def train_table(
             callbacks=[Progress()],
         )
     console.print(f"\ntrained in {time.perf_counter() - start:.1f} s\n")
+    remember_command(folder)
     choice, refusal = None, None
     if run.front is not None and (minimize or maximize):
         try:

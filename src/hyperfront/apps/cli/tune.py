@@ -13,6 +13,8 @@ from hyperfront.apps.cli.arguments import (
     RAYS,
     Arguments,
     BuiltIn,
+    Column,
+    Columns,
     DataFolder,
     Device,
     Engine,
@@ -22,9 +24,9 @@ from hyperfront.apps.cli.arguments import (
     choose_device,
     default_folder,
     option,
-    parse,
     value,
 )
+from hyperfront.apps.cli.named import find
 from hyperfront.apps.cli.output import console, counted
 from hyperfront.comparison.methods import find_method
 from hyperfront.comparison.protocol import Protocol
@@ -32,7 +34,6 @@ from hyperfront.comparison.search import LEARNING_RATE, check_search
 from hyperfront.comparison.tune import tune as run_trials
 from hyperfront.comparison.tuned import Tuned
 from hyperfront.errors import HyperfrontError
-from hyperfront.problem.registry import build, entry, recipe
 from hyperfront.storage.files import make_folder, refuse_unwritable
 from hyperfront.training import Progress
 
@@ -61,13 +62,14 @@ def tune(
     data_dir: DataFolder = None,
     out: Folder = None,
     storage: Annotated[str | None, option("URL")] = None,
+    target: Column = None,
+    sensitive: Columns = (),
 ) -> None:
-    """Find the settings of a method on a built-in problem, by the paper's protocol.
+    """Find the settings of a method on a problem, by the paper's protocol.
 
     A hypernetwork (phn-SOLVER) gets the settings with the best validation hypervolume. One model per ray (SOLVER) is
     trained at one ray; dominated configurations are dropped, and the most uniform remaining one wins. Bad trials are
     pruned. The same command continues a stopped study; many machines can share a study by its --storage. Examples:
-        hyperfront tune adult --method epo --search lr=1e-3,5e-4,1e-4
         hyperfront tune adult --search lr=1e-4..1e-2 hidden=50..200 alpha=0.1..1.0
         hyperfront compare adult --methods epo --tuned runs/tune-adult-quick
 
@@ -80,20 +82,25 @@ def tune(
         validate_every: Epochs between validations, which may prune.
         seed: Seed of all trials and the search.
         out: Folder for METHOD.json; by default runs/tune-PROBLEM-PRESET plus changed settings.
-        storage: Data base of the trials, as optuna names it; by default SQLite in --out.
+        storage: Data base of the trials, as optuna names it.
     """
-    settings = recipe(problem, preset)
-    preset = preset or next(iter(entry(problem).presets))
+    named = find(
+        problem,
+        preset=preset,
+        arguments=arguments,
+        data_dir=data_dir,
+        target=target,
+        sensitive=sensitive,
+    )
+    built, preset = named.problem, named.preset
     given = {"epochs": epochs, "validate_every": validate_every}
     changes: dict[str, Any] = {key: number for key, number in given.items() if number is not None}
     settings = dataclasses.replace(
-        settings,
+        named.recipe,
         **changes,
-        separate={**settings.separate, **changes},
-        arguments={**settings.arguments, **parse(arguments)},
+        separate={**named.recipe.separate, **changes},
         align=False,  # as in compare
     )
-    built = build(problem, data_dir=data_dir, **settings.arguments)
     protocol = Protocol(
         preset=preset,
         recipe=settings,
@@ -106,14 +113,14 @@ def tune(
         raise HyperfrontError("a setting is named twice", got=" ".join(search), fix="use name=value,value,...")
     trials = check_search(built, method, protocol, space=space, trials=trials, seed=seed)
     differs = {f"{rays}-rays": rays != RAYS, f"{epochs}-epochs": epochs is not None, f"seed-{seed}": seed != 0}
-    folder = out or default_folder("tune", problem, preset, differs)
+    folder = out or default_folder("tune", named.word, preset, differs)
     file = folder / f"{method}.json"
     refuse_unwritable(file, again=True)  # raised now, not after the last trial
     if storage is None:
         make_folder(folder)
     torch.set_num_threads(1)
     console.print(
-        f"[bold]{method}[/bold] on [bold]{problem}[/bold], preset {preset}, {counted(trials, 'trial')}; {folder}"
+        f"[bold]{method}[/bold] on [bold]{named.word}[/bold], preset {preset}, {counted(trials, 'trial')}; {folder}"
     )
     try:
         found = run_trials(

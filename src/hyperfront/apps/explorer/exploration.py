@@ -42,6 +42,8 @@ def explore(
         raise HyperfrontError(
             "explore opens a run", got=f"a {type(run).__name__}", expected="a run of hyperfront.fit, or its folder"
         )
+    if target is None and problem is not None and problem.make_target is not None:
+        target = problem.make_target()
     if isinstance(run, Run):
         model, folder = run.model, run.folder
         place = folder.path if folder else None

@@ -96,8 +96,9 @@ def open_run(
     ``inputs`` states the inputs of the module. ``at`` is the ray of requests without one; by default the ray that
     training chose.
     """
-    model = load(run, target, which=which)
     stated: Any = import_factory(problem) if problem else None
+    make = stated.make_target if isinstance(stated, Problem) and target is None else None
+    model = load(run, make() if make else target, which=which)
     if stated is None and "problem" in model.record:
         stated = recorded_problem(model.record, most=model.target.n, data_dir=data_dir)
     if not isinstance(stated, Problem | None):

@@ -30,6 +30,8 @@ from hyperfront.model.hypernets.base import Hypernet
 from hyperfront.model.hypernets.inner import inner_products
 from hyperfront.preferences import das_dennis
 
+DRAWS = 100
+"""The most draws of a trunk whose units are not all zero."""
 RESIDUAL_SCALE = 0.1
 
 
@@ -77,11 +79,16 @@ class MLPHypernet(Hypernet):
     @torch.no_grad()
     def _start_at(self, start: Tensor, sizes: Sequence[int]) -> None:
         start = start.to(self.heads.weight)
-        for layer in (self.first, self.second, self.third):
-            nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
-            nn.init.zeros_(layer.bias)
-        features = self._activations(das_dennis(self.m, 4).float())[-1]
-        length = features.square().sum(-1).mean().sqrt()
+        for _ in range(DRAWS):
+            for layer in (self.first, self.second, self.third):
+                nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+                nn.init.zeros_(layer.bias)
+            features = self._activations(das_dennis(self.m, 4).float())[-1]
+            length = features.square().sum(-1).mean().sqrt()
+            if length > 0:  # a narrow trunk may be drawn with units that are all zero
+                break
+        else:
+            length = torch.ones(())
         deviation = torch.cat([p.std(correction=0).expand(len(p)) for p in start.split(list(sizes))])
         self.heads.weight.normal_().mul_(RESIDUAL_SCALE * deviation[:, None] / length)
         self.heads.bias.copy_(start)

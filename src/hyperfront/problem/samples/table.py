@@ -125,6 +125,22 @@ class TableSamples:
             ],
         }
 
+    def rates(self, found: Mapping[str, Any]) -> dict[str, float]:
+        """The rates of a group, as :meth:`predict` counted it, at the threshold of the decision."""
+        if self.decision is None or self.task != "binary":
+            return dict(found)
+        start = round(self.decision.threshold * BINS)
+        negative, positive = (sum(bins) for bins in found["counts"])
+        wrong, right = (sum(bins[start:]) for bins in found["counts"])
+        rows = negative + positive
+        return {
+            f"decided {self.decision.classes[1]}": (wrong + right) / max(1, rows),
+            "error": (wrong + positive - right) / max(1, rows),
+            "false positives": wrong / max(1, negative),
+            "false negatives": (positive - right) / max(1, positive),
+            "rows": rows,
+        }
+
     def _counts(self, probability: Tensor, group: Tensor) -> Any:
         """``counts [2 labels][BINS]`` and the mean probability of each label."""
         edges = torch.arange(1, BINS, dtype=torch.float64) / BINS
