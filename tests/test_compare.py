@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -258,14 +257,23 @@ def test_one_model_per_ray_is_tuned_at_one_ray_and_compare_takes_what_was_found(
     assert "another problem" in hyperfront(*words, folder=tmp_path, code=2)
 
 
+def trials_running(storage: str) -> int:
+    """Count the trials that a process has begun and not ended."""
+    (study,) = optuna.get_all_study_names(storage)
+    return len(
+        optuna.load_study(study_name=study, storage=storage).get_trials(states=[optuna.trial.TrialState.RUNNING])
+    )
+
+
 def test_a_hypernetwork_is_tuned_by_its_hypervolume_and_a_stopped_trial_is_taken_up_again(tmp_path):
-    words = ["tune", "vlmop2", "--method", "phn-ls", "--epochs", "3", "--search", "lr=1e-3..1e-1", "hidden=4..8"]
-    words += ["--trials", "3", "--out", "t", "--storage", f"sqlite:///{tmp_path}/shared.db"]
+    words = ["tune", "vlmop2", "--method", "phn-ls", "--epochs", "12", "--search", "lr=1e-3..1e-1", "hidden=4..8"]
+    storage = f"sqlite:///{tmp_path}/shared.db"
+    words += ["--trials", "3", "--out", "t", "--storage", storage]
     process = started(*words, folder=tmp_path)
     with process:
         while not process.stdout.readline().startswith("trial"):
             assert process.poll() is None, process.stderr.read()
-        time.sleep(0.2)
+        until(lambda: trials_running(storage), process)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=LIMIT)
     assert process.returncode == 130 and "same command" in errors

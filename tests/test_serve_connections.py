@@ -90,13 +90,13 @@ def test_a_client_that_does_not_finish_its_request_is_left(hurried, case):
 
 
 def test_an_idle_client_is_left_and_a_new_request_is_not_idle():
-    with serving(service(), connections=ConnectionLimits(idle_seconds=0.2)) as client:
+    with serving(service(), connections=ConnectionLimits(idle_seconds=1.0)) as client:
         with connected(client, HEALTH + b"\r\n") as connection:
             assert closed(connection).count(b"HTTP/1.1 200") == 1
         with connected(client, HEALTH + b"\r\n") as connection:
             assert connection.recv(65536).startswith(b"HTTP/1.1 200")
             connection.sendall(HEALTH)
-            time.sleep(0.6)
+            time.sleep(2.0)
             connection.sendall(b"\r\n")
             assert connection.recv(65536).startswith(b"HTTP/1.1 200")
 
