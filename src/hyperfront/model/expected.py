@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from hyperfront.errors import HyperfrontError, TargetError
+from hyperfront.errors import HyperfrontError, TargetError, shown
 from hyperfront.model.hypernets import Hypernet
 from hyperfront.model.pareto_model import ParetoModel
 from hyperfront.model.sharded import refuse_sharded
@@ -45,7 +45,7 @@ def expect_device(device: Any) -> torch.device:
         fault = str(error).split("\n")[0]
     raise HyperfrontError(
         "this device cannot be used",
-        got=f"{device!r}: {fault}",
+        got=f"{shown(device)}: {fault}",
         expected='"cpu"'
         + (f' or "cuda:0" to "cuda:{torch.cuda.device_count() - 1}"' if torch.cuda.is_available() else ""),
     )

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 import time
+from numbers import Real
 from typing import Any
 
-from hyperfront.errors import LossError, ProblemError
+from hyperfront.errors import HyperfrontError, LossError, ProblemError, shown
 from hyperfront.solvers import Solver, Status
 from hyperfront.training.callbacks import tell
 from hyperfront.training.checkpoints import Checkpoints
@@ -99,7 +100,11 @@ def _end_epoch(job: Job, epoch: int, checkpoints: Checkpoints) -> dict[str, Any]
             calibrate(job.model, job.problem, settings.batch_size, job.team)
         return {}
     front, summary = validate(job.model, job.problem, job.rays, settings.batch_size, job.team)
-    reached = job.criterion(front) if job.criterion else summary["hypervolume"]
+    if job.criterion is not None and not callable(job.criterion):
+        raise HyperfrontError("criterion= is no function", got=shown(job.criterion), expected="criterion(front)")
+    reached = job.criterion(front) if job.criterion is not None else summary["hypervolume"]
+    if not isinstance(reached, Real) and getattr(reached, "numel", int)() != 1:
+        raise HyperfrontError("the criterion returned no number", got=shown(reached), expected="a number")
     if job.problem.has_data and _improved(position, reached):
         checkpoints.keep_best()
     return {"validation": summary}

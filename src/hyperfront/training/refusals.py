@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from torch import Tensor
 
-from hyperfront.errors import HyperfrontError, LossError, TargetError
+from hyperfront.errors import HyperfrontError, LossError, TargetError, shown
 from hyperfront.solvers import Solver
 from hyperfront.solvers.base import per_objective
 
@@ -31,7 +31,7 @@ def check_solver(solver: Solver) -> Solver:
     """Return the solver, or raise an error for a name or a class in its place."""
     if isinstance(solver, Solver):
         return solver
-    raise HyperfrontError("solver= is no solver", got=repr(solver), expected="an instance, such as hyperfront.EPO()")
+    raise HyperfrontError("solver= is no solver", got=shown(solver), expected="an instance, such as hyperfront.EPO()")
 
 
 SHIFT = "shift it: supervised(..., ideal={{{name!r}: its smallest possible value}})"
