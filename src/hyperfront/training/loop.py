@@ -102,7 +102,7 @@ def _end_epoch(job: Job, epoch: int, checkpoints: Checkpoints) -> dict[str, Any]
     front, summary = validate(job.model, job.problem, job.rays, settings.batch_size, job.team)
     if job.criterion is not None and not callable(job.criterion):
         raise HyperfrontError("criterion= is no function", got=shown(job.criterion), expected="criterion(front)")
-    reached = job.criterion(front) if job.criterion is not None else summary["hypervolume"]
+    reached: Any = job.criterion(front) if job.criterion is not None else summary["hypervolume"]
     if not isinstance(reached, Real) and getattr(reached, "numel", int)() != 1:
         raise HyperfrontError("the criterion returned no number", got=shown(reached), expected="a number")
     if job.problem.has_data and _improved(position, reached):
