@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import time
-from numbers import Real
 from typing import Any
 
 from hyperfront.errors import HyperfrontError, LossError, ProblemError, shown
@@ -103,7 +102,7 @@ def _end_epoch(job: Job, epoch: int, checkpoints: Checkpoints) -> dict[str, Any]
     if job.criterion is not None and not callable(job.criterion):
         raise HyperfrontError("criterion= is no function", got=shown(job.criterion), expected="criterion(front)")
     reached: Any = job.criterion(front) if job.criterion is not None else summary["hypervolume"]
-    if not isinstance(reached, Real) and getattr(reached, "numel", int)() != 1:
+    if not isinstance(reached, float | int) and getattr(reached, "numel", int)() != 1:
         raise HyperfrontError("the criterion returned no number", got=shown(reached), expected="a number")
     if job.problem.has_data and _improved(position, reached):
         checkpoints.keep_best()
