@@ -14,6 +14,7 @@ from torch import nn
 
 import hyperfront as hf
 from hyperfront.preferences import FixedRays, InTurn, das_dennis, shifted_grid
+from hyperfront.problem import Truth
 from hyperfront.problem.registry import build
 from hyperfront.solvers import (
     COSMOS,
@@ -38,6 +39,12 @@ NO_SIZE = (NAN, INF, 0, -1, 1.5, "3", True)
 NO_FLAG = ("no", "x", 0, 1)
 NO_RAYS = ("a", 3, [], [0.5, 0.5], [["a", "b"]], [[0.5, -0.5]], [[NAN, 1.0]], [[0.5], [0.5, 0.5]], [[1.0]])
 IDEAL = (NAN, "a", True, (0.0, INF), (), [[0.0]], {})
+
+
+def known(**given: Any) -> Truth:
+    return Truth(**{"points": torch.rand(3, 2), "hypervolume": 1.0, "distance": torch.sum} | given)
+
+
 REFUSED: dict[Callable[..., Any], dict[str, tuple[Any, ...]]] = {
     EPO: {"space": ("hypernet", None, 3), "tolerance": (-1, *NO_NUMBER), "descent": (-0.1, 1.1, *NO_NUMBER)},
     MGDA: {"space": ("x", None)},
@@ -55,6 +62,7 @@ REFUSED: dict[Callable[..., Any], dict[str, tuple[Any, ...]]] = {
     hf.Dirichlet: {"alpha": (0, -1, None, (), (1.0, 0.0), (1.0, "a"), *NO_NUMBER)},
     FixedRays: {"rays": NO_RAYS},
     InTurn: {"rays": NO_RAYS},
+    known: {"hypervolume": (NAN, -1, None, "a")},
 }
 
 

@@ -167,6 +167,8 @@ class TestHypervolume:
             front.hypervolume()
         with pytest.raises(ProblemError, match="does not fit"):
             front.hypervolume(reference=(1, 1, 1))
+        with pytest.raises(ProblemError, match="not numbers"):  # at once, without counting to a trillion
+            front.hypervolume(reference=range(10**12))
 
     def test_a_dense_front_approaches_the_exact_hypervolume(self):
         exact = 1.1**2 - math.pi / 4

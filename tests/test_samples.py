@@ -67,6 +67,14 @@ def test_a_decision_needs_classes_and_a_threshold_between_zero_and_one():
             hf.Decision(torch.sigmoid, classes, threshold=threshold)
 
 
+def test_probabilities_are_real_numbers():
+    decision = hf.Decision(lambda output: output, ("no", "yes"))
+    assert decision.labels(torch.tensor([0.2, 0.7])) == ["no", "yes"]
+    for odd in (torch.ones(3, 2, dtype=torch.complex64), torch.ones(3, 2, device="meta"), 1.0):
+        with pytest.raises(ProblemError, match="does not give probabilities"):
+            decision.labels(odd)
+
+
 def test_the_example_of_the_guide_shows_texts():
     code = next(
         block for block in re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL) if "Classif" in block

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -49,7 +49,7 @@ def card(
     ray: Sequence[float] | None = None,
     files: Mapping[str, str] | None = None,
     training: Mapping[str, Any] | None = None,
-    remarks: Iterable[str] = (),
+    remarks: Sequence[str] = (),
     problem: Problem | None = None,
     choice: Selection | None = None,
     test: Front | None = None,

@@ -20,6 +20,7 @@ from torch import Tensor
 from hyperfront import indicators, preferences
 from hyperfront.errors import CheckpointError, ProblemError, shown
 from hyperfront.errors.signatures import checked
+from hyperfront.errors.tables import as_table
 from hyperfront.front import question as questions
 from hyperfront.front import selection
 from hyperfront.front.origin import Origin
@@ -83,7 +84,9 @@ class Front:
     @checked
     def hypervolume(self, reference: Sequence[float] | None = None) -> float:
         """Compute the volume dominated by the front, up to the reference point (default: the problem's)."""
-        point = self.reference if reference is None else tuple(float(value) for value in reference)
+        point = self.reference
+        if reference is not None:
+            point = tuple(as_table("the numbers of the reference", reference, 1, error=ProblemError).tolist())
         if point is None:
             worst = [f"{value:.3g}" for value in self.losses.amax(0).tolist()]
             raise ProblemError(

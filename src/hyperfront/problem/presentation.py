@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from torch import Tensor
 
 from hyperfront.errors import ProblemError, shown
-from hyperfront.errors.signatures import checked
+from hyperfront.errors.signatures import checked, is_plain
 from hyperfront.storage.batches import Batch
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Decision:
     def labels(self, output: Any) -> list[str]:
         """The label of each row."""
         probabilities = self.probabilities(output)
-        shape = tuple(probabilities.shape[1:]) if isinstance(probabilities, Tensor) and probabilities.ndim else None
+        shape = tuple(probabilities.shape[1:]) if is_plain(probabilities) and probabilities.ndim else None
         if shape != () and shape != (len(self.classes),):
             raise ProblemError(
                 "the function for probabilities of a Decision does not give probabilities",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from hyperfront.errors import LossError, ProblemError
+from hyperfront.errors import LossError, ProblemError, check_number
 from hyperfront.errors.signatures import checked
 from hyperfront.model import ParetoModel, wrap
 from hyperfront.model.substitution import Network
@@ -37,6 +37,9 @@ class Truth:
     """The exact hypervolume for the problem's reference point."""
     distance: Callable[[Tensor], Tensor]
     """Maps losses ``[R, m]`` to their Euclidean distances ``[R]`` from the front."""
+
+    def __post_init__(self) -> None:
+        check_number("hypervolume of Truth", self.hypervolume, 0)
 
 
 @checked
