@@ -241,6 +241,15 @@ def test_a_criterion_needs_no_reference_point(recwarn):
     assert len(run.history) == 3 and not [w for w in recwarn if "last weights" in str(w.message)]
 
 
+@pytest.mark.parametrize(
+    "criterion", ["hypervolume", lambda front: None, lambda front: "1", lambda front: front.losses]
+)
+def test_a_criterion_is_a_function_that_returns_a_number(criterion):
+    model = hf.wrap(runs.Net(), ["sum", "product"], hidden=4)
+    with pytest.raises(hf.HyperfrontError, match="criterion"):
+        hf.fit(model, runs.problem(), criterion=criterion, epochs=1, batch_size=16, callbacks=[])
+
+
 def test_an_epoch_that_was_stopped_keeps_the_time_it_had_taken(tmp_path):
     class Stop(Callback):
         def stepped(self):

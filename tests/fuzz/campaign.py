@@ -33,7 +33,7 @@ CALLS_OF_OTHERS = {
     ("settings.py", "make_optimizer"),
     ("settings.py", "make_schedule"),
     ("epochs.py", "rays"),
-    ("loop.py", "_end_epoch"),
+    ("loop.py", "_measured"),
 }
 """Where the package calls the user's modules and functions: an error of these calls passes through unchanged."""
 PATIENCE = 5

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from typing import Any
 
 from hyperfront.errors import HyperfrontError, LossError, ProblemError, shown
+from hyperfront.errors.tables import as_table
+from hyperfront.front import Front
 from hyperfront.solvers import Solver, Status
 from hyperfront.training.callbacks import tell
 from hyperfront.training.checkpoints import Checkpoints
@@ -99,14 +102,17 @@ def _end_epoch(job: Job, epoch: int, checkpoints: Checkpoints) -> dict[str, Any]
             calibrate(job.model, job.problem, settings.batch_size, job.team)
         return {}
     front, summary = validate(job.model, job.problem, job.rays, settings.batch_size, job.team)
-    if job.criterion is not None and not callable(job.criterion):
-        raise HyperfrontError("criterion= is no function", got=shown(job.criterion), expected="criterion(front)")
-    reached: Any = job.criterion(front) if job.criterion is not None else summary["hypervolume"]
-    if not isinstance(reached, float | int) and getattr(reached, "numel", int)() != 1:
-        raise HyperfrontError("the criterion returned no number", got=shown(reached), expected="a number")
+    reached = summary["hypervolume"] if job.criterion is None else _measured(job.criterion, front)
     if job.problem.has_data and _improved(position, reached):
         checkpoints.keep_best()
     return {"validation": summary}
+
+
+def _measured(criterion: Callable[[Front], float], front: Front) -> float:
+    """Return the number that the user's criterion has for a front."""
+    if not callable(criterion):
+        raise HyperfrontError("criterion is no function", got=shown(criterion), expected="criterion(front)")
+    return float(as_table("values of the criterion", criterion(front), 0, error=LossError))
 
 
 def _record(state: TrainingState, steps: int) -> dict[str, Any]:
