@@ -14,7 +14,7 @@ from torch import nn
 
 import hyperfront as hf
 from hyperfront.preferences import FixedRays, InTurn, das_dennis, shifted_grid
-from hyperfront.problem import Truth
+from hyperfront.problem import Truth, check_reference
 from hyperfront.problem.registry import build
 from hyperfront.solvers import (
     COSMOS,
@@ -90,6 +90,13 @@ def test_wrong_settings_beside_others_are_refused_too():
     ):
         with pytest.raises(hf.HyperfrontError):
             make()
+
+
+def test_huge_references_are_numbers_and_endless_ones_are_not():
+    assert HVMax(reference=2**63).reference == 2**63
+    for reference in (range(10**12), (10**400, 1), "ab"):
+        with pytest.raises(hf.HyperfrontError):
+            check_reference(reference, ("a", "b"))
 
 
 def test_numbers_of_numpy_are_numbers():

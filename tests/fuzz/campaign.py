@@ -34,6 +34,7 @@ CALLS_OF_OTHERS = {
     ("settings.py", "make_schedule"),
     ("epochs.py", "rays"),
     ("loop.py", "_measured"),
+    ("roles.py", "chosen"),
 }
 """Where the package calls the user's modules and functions: an error of these calls passes through unchanged."""
 PATIENCE = 5

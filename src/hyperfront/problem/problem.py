@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from hyperfront.errors import LossError, ProblemError, check_number
+from hyperfront.errors import LossError, ProblemError, check_number, shown
 from hyperfront.errors.signatures import checked
 from hyperfront.model import ParetoModel, wrap
 from hyperfront.model.substitution import Network
@@ -211,14 +211,15 @@ def check_reference(reference: Sequence[float] | None, objectives: Sequence[str]
     """Return the reference point as a tuple of finite numbers, one for each objective, or None."""
     if reference is None:
         return None
+    fits = len(reference) == len(objectives)
     try:
-        point = tuple(float(value) for value in reference)
-    except (TypeError, ValueError):
-        point = (math.nan,)
+        point = tuple(float(value) for value in reference) if fits else ()
+    except (TypeError, ValueError, OverflowError):
+        point = ()
     if len(point) != len(objectives) or not all(map(math.isfinite, point)):
         raise ProblemError(
             "the reference point does not fit the objectives",
-            got=reference,
+            got=shown(reference),
             expected=f"{len(objectives)} finite numbers, for {', '.join(objectives)}",
         )
     return point

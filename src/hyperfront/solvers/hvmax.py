@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from hyperfront.errors import HyperfrontError, check_number
+from hyperfront.errors.tables import as_numbers
 from hyperfront.solvers.base import Solver, check_per_objective, check_shapes, meaningful, named, per_objective, rescale
 from hyperfront.solvers.hypervolume import gradient, layers
 
@@ -42,7 +43,7 @@ class HVMax(Solver):
         if self.reference is None:
             return
         check_per_objective("reference of HVMax", self.reference)
-        if self.cosine and (torch.as_tensor(self.reference) <= 0).any():
+        if self.cosine and (as_numbers("reference of HVMax", self.reference) <= 0).any():
             raise HyperfrontError(
                 "no loss is below the reference of HVMax",
                 got=self.reference,

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hyperfront.errors import CheckpointError, DataError, ProblemError, unknown_name
+from hyperfront.errors import CheckpointError, DataError, ProblemError, shown, unknown_name
 from hyperfront.errors.signatures import checked, checked_except
 from hyperfront.problem import Problem, supervised
 from hyperfront.tabular import objectives as named
@@ -142,7 +142,10 @@ def recorded(
     known = Schema.read(schema)
     if not isinstance(data, Mapping):
         raise CheckpointError("the data of the checkpoint's table are damaged", got=repr(data)[:80])
-    wanted = {str(key): named.unknown_function(key) if name is None else str(name) for key, name in objectives}
+    try:
+        wanted = {str(key): named.unknown_function(key) if name is None else str(name) for key, name in objectives}
+    except (TypeError, ValueError):
+        raise CheckpointError("the objectives of the checkpoint's table are damaged", got=shown(objectives)) from None
     arguments = {
         "schema": schema, "data": data, "objectives": objectives, "scores": scores,
         "split": split, "shares": shares, "network": network, "seed": seed,
