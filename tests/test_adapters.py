@@ -112,6 +112,61 @@ def test_only_low_rank_models_are_adapters(tmp_path):
         adapters(attention, tmp_path)
 
 
+class Tied(nn.Module):
+    """A language model whose embedding is its head."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.head = nn.Embedding(7, 6), nn.Linear(6, 7, bias=False)
+        self.head.weight = self.embed.weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.embed(x))
+
+
+OTHERS = {
+    "BatchNorm": (lambda: nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5)), "*", "statistics of its own"),
+    "tied": (Tied, "*", "share a weight"),
+    "attention": (lambda: nn.MultiheadAttention(4, 2), "out_proj.weight", "no LoRA"),
+    "encoder": (lambda: nn.TransformerEncoderLayer(4, 2, 8), "linear1.weight", "no LoRA"),
+    "dilation": (lambda: nn.Conv1d(3, 4, 3, dilation=2, padding="same"), "*", "no LoRA"),
+    "padding": (lambda: nn.Conv1d(3, 4, 3, padding=1, padding_mode="circular"), "*", "no LoRA"),
+    "one channel": (lambda: nn.Conv1d(3, 1, 3), "*", "no LoRA"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_modules_with_which_peft_would_compute_something_else_are_refused(tmp_path, name):
+    make, generate, words = OTHERS[name]
+    model = hf.wrap(make(), OBJECTIVES, hypernet="low_rank", generate=generate).eval()
+    with pytest.raises(HyperfrontError, match=words):
+        adapters(model, tmp_path, RAYS)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_scales_that_are_not_the_ray_and_folders_of_one_name_are_refused(tmp_path):
+    _, model = trained(linear=True)
+    model.alignment = torch.zeros(len(hf.rays(model.target.grid(3), m=3)), 3)
+    with pytest.raises(HyperfrontError, match="not the ray"):
+        adapters(model, tmp_path)
+    twins = hf.wrap(nn.Linear(3, 2), ["a b", "a-b"], hypernet="low_rank", linear=True)
+    with pytest.raises(HyperfrontError, match="one name"):
+        adapters(twins, tmp_path)
+
+
+def test_running_means_of_a_shared_batchnorm_are_in_the_base(tmp_path):
+    def make() -> nn.Module:
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.Linear(5, 2))
+
+    model = hf.wrap(make(), OBJECTIVES, hypernet="low_rank", batchnorm="shared")
+    x = torch.randn(20, 4) + 3
+    model.train()(x, RAYS)  # which moves them
+    (path,) = adapters(model.eval(), tmp_path, RAYS[:1])
+    loaded = peft.PeftModel.from_pretrained(with_base(make(), tmp_path), path).eval()
+    torch.testing.assert_close(loaded(x), model.at(RAYS[0])(x), rtol=1e-5, atol=1e-5)
+
+
 def test_a_model_in_a_folder_of_its_own(tmp_path):
     _, model = trained(rank=2)
     model.save_pretrained(tmp_path / "model")

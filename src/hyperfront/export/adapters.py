@@ -28,6 +28,8 @@ from hyperfront.model.assemblies import LowRank
 from hyperfront.storage import files
 
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
+CALLS_NO_LAYER = (nn.MultiheadAttention, nn.TransformerEncoderLayer)
+"""Modules that compute with the weights of their layers, so that a LoRA around such a layer has no effect."""
 BASE = "base.safetensors"
 
 
@@ -37,8 +39,8 @@ def adapters(model: ParetoModel, folder: str | Path, rays: Tensor | Sequence | N
 
     Without ``rays``, a model of ``hypernet="low_rank", linear=True`` becomes ``m`` adapters named by its objectives,
     whose scales are the ray. With ``rays``, any low-rank model becomes one adapter for each of them. Tensors that all
-    rays share and that were trained, such as biases, are in ``base.safetensors`` beside the folders:
-    ``module.load_state_dict(load_file(path), strict=False)`` before the adapters are loaded.
+    rays share and that training changes, such as biases and running means, are in ``base.safetensors`` beside the
+    folders: ``module.load_state_dict(load_file(path), strict=False)`` before the adapters are loaded.
     """
     assembly = model.target.assembly
     if not isinstance(assembly, LowRank):
@@ -54,16 +56,41 @@ def adapters(model: ParetoModel, folder: str | Path, rays: Tensor | Sequence | N
             got=f"the hypernetwork {model.hypernet.kind!r}",
             fix="adapters(model, folder, rays=...) for one adapter at each ray, or linear=True in hyperfront.wrap",
         )
+    _refuse_other_outputs(model, scaled=rays is None)
     layers = [_Layer(model.target.skeleton, name) for name in assembly.names]
     folder, written = files.as_path(folder), []
     with torch.no_grad():
         chosen = model.check(torch.eye(model.m)) if rays is None else model.prepare(rays)
-        for index, theta in enumerate(model.hypernet(chosen)):
+        names = _named(model.objectives) if rays is None else [f"ray-{number + 1}" for number in range(len(chosen))]
+        for index, (name, theta) in enumerate(zip(names, model.hypernet(chosen))):
             factors = _factors(model, theta, None if rays is not None else index)
-            name = f"ray-{index + 1}" if rays is not None else _named(model.objectives[index])
             written.append(_write(folder / name, layers, factors))
     _write_base(model, folder)
     return written
+
+
+def _refuse_other_outputs(model: ParetoModel, *, scaled: bool) -> None:
+    """Raise an error where a module with the adapters would not compute what the model does."""
+    target = model.target
+    if target.normalization.adaptive and target.norms:
+        raise HyperfrontError(
+            "BatchNorm has statistics of its own at every ray, and a LoRA folder holds none",
+            got=f"the layer {target.normalization.adaptive[0]!r}",
+            fix="GroupNorm or LayerNorm in the module, or model.at(ray), which has the statistics of its ray",
+        )
+    if scaled and len(model.alignment):
+        raise HyperfrontError(
+            "the scales of the adapters of an aligned model are not the ray",
+            fix="adapters(model, folder, rays=...) for one adapter at each ray, or train with align=False",
+        )
+    with target.places.restored():
+        everywhere = [*target.skeleton.named_parameters(remove_duplicate=False)]
+    own = {name: parameter for name, parameter in everywhere if name in target.assembly.names}
+    for name, parameter in own.items():
+        if others := [other for other, tensor in everywhere if tensor is parameter and other != name]:
+            raise HyperfrontError(
+                "layers share a weight, and a LoRA changes one of them only", got=", ".join([name, *others])
+            )
 
 
 class _Layer:
@@ -73,12 +100,16 @@ class _Layer:
         self.name, _, tensor = weight.rpartition(".")
         layer = module.get_submodule(self.name)
         self.shape, self.embedding = getattr(layer, tensor).shape, isinstance(layer, nn.Embedding)
-        known = isinstance(layer, (nn.Linear, nn.Embedding, *CONVOLUTIONS))
-        if not known or tensor != "weight" or getattr(layer, "groups", 1) != 1:
+        known = isinstance(layer, (nn.Linear, nn.Embedding)) or _plain(layer)
+        parts = self.name.split(".")
+        around = [module.get_submodule(".".join(parts[:end])) for end in range(len(parts))]
+        passed = [type(outer).__name__ for outer in around if isinstance(outer, CALLS_NO_LAYER)]
+        if not known or tensor != "weight" or passed:
             raise HyperfrontError(
                 "peft has no LoRA for this tensor",
-                got=f"{weight} of a {type(layer).__name__}",
-                expected="weights of linear layers, embeddings and convolutions without groups",
+                got=" in a ".join([f"{weight} of a {type(layer).__name__}", *passed]),
+                expected="weights of linear layers, embeddings and convolutions (two or more channels out; no groups, "
+                "dilation or padding mode), whose module calls them as layers",
                 fix="hyperfront.wrap(..., generate=...) chooses the tensors",
             )
 
@@ -92,6 +123,14 @@ class _Layer:
             f"{start}.lora_A.weight": down.reshape(k, *self.shape[1:]).contiguous(),
             f"{start}.lora_B.weight": up.reshape(len(up), k, *ones).contiguous(),
         }
+
+
+def _plain(layer: nn.Module) -> bool:
+    """Whether the layer is a convolution that peft can follow by one of its own without dilation and padding mode."""
+    if not isinstance(layer, CONVOLUTIONS):
+        return False
+    usual = layer.groups == 1 and layer.padding_mode == "zeros" and all(step == 1 for step in layer.dilation)
+    return usual and layer.out_channels > 1
 
 
 def _factors(model: ParetoModel, theta: Tensor, term: int | None) -> list[tuple[Tensor, Tensor]]:
@@ -137,15 +176,20 @@ def _clear(names: Sequence[str] | dict[str, int]) -> bool:
 
 
 def _write_base(model: ParetoModel, folder: Path) -> None:
-    """Write the tensors that all rays share and that were trained."""
-    trained = {spec.name for spec in model.target.tensors if spec.role == "trained"}
-    shared = {name: t.detach().cpu().contiguous() for name, t in model.target.shared().items() if name in trained}
+    """Write the tensors that all rays share and that training changes: trained ones, and buffers that modules save."""
+    caches = {name.removeprefix("tensor:").replace("/", ".") for name in model.target.caches}
+    changed = {spec.name for spec in model.target.tensors if spec.role in ("trained", "buffer")} - caches
+    shared = {name: t.detach().cpu().contiguous() for name, t in model.target.shared().items() if name in changed}
     if shared:
         save_file(shared, folder / BASE, metadata={"format": "pt"})
 
 
-def _named(objective: str) -> str:
-    return re.sub(r"[^\w.-]+", "-", objective)
+def _named(objectives: Sequence[str]) -> list[str]:
+    """Name a folder for each objective."""
+    names = [re.sub(r"[^\w.-]+", "-", objective) for objective in objectives]
+    if len({name.casefold() for name in names}) < len(names):
+        raise HyperfrontError("the folders of two objectives have one name", got=", ".join(names))
+    return names
 
 
 def _peft() -> Any:
