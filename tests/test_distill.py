@@ -203,6 +203,7 @@ def test_relabelling_names_places_and_words():
     for wrong, words in (
         ({"relabel": "values", "labels": [1, 2]}, "1 tensors for labels"),
         ({"relabel": "values", "labels": 9}, "no such labels"),
+        ({"relabel": "values", "labels": -1}, "from 0"),
         ({"relabel": "value"}, "values"),
         ({"relabel": "values", "objectives": ["nothing"]}, "class, yes, gap"),
         ({"relabel": "values", "draw": "mixing"}, "rows"),

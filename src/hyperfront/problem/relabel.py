@@ -38,6 +38,12 @@ class Relabel:
                 expected="one place in the batch for each tensor",
                 fix="relabel=f, a function of batch and output that returns the batch with new labels",
             )
+        if not isinstance(batch, Mapping) and any(not isinstance(place, int) or place < 0 for place in self.labels):
+            raise ProblemError(
+                "labels= counts the entries of this batch from 0",
+                got=f"labels={list(self.labels)}",
+                expected="0, 1, and so on",
+            )
         words = self.words * (len(found) // len(self.words))
         new = {place: self._label(word, out, batch, place) for place, word, out in zip(self.labels, words, found)}
         if isinstance(batch, Mapping):
