@@ -249,3 +249,5 @@ def test_fit_trains_members_that_differ_and_resumes_their_ensemble(tmp_path):
             hf.fit(given, problem, **({"members": 2} | options | more))
     with pytest.raises(HyperfrontError, match="averages nothing"):
         hf.fit(make(), problem, **options)
+    with pytest.raises(CheckpointError, match="a run of one model"):
+        hf.fit(make, problem, members=3, out=tmp_path / "member-0", resume=True, **options)

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from hyperfront.errors import HyperfrontError, check_number
+from hyperfront.errors import CheckpointError, HyperfrontError, check_number
 from hyperfront.front import alignment, evaluate
 from hyperfront.model import ParetoModel
 from hyperfront.model.averaged import words_of
@@ -54,6 +54,12 @@ def fit_members(
         alignment.check_convention(convention)
         problem.split("val")
     folder, runs = None if out is None else RunFolder(files.as_path(out)), []
+    if folder is not None and folder.config.exists():
+        raise CheckpointError(
+            "the folder holds a run of one model, whose best weights an ensemble would replace",
+            got=folder.path,
+            fix="another folder for out=",
+        )
     for number in range(members):
         with torch.random.fork_rng():
             torch.manual_seed(seed + number)
