@@ -245,6 +245,17 @@ def test_unlabelled_inputs_reach_the_teacher_and_no_held_out_row_does():
         taught(problem, guide, relabel="values", unlabelled=more[:, :2])
 
 
+def test_losses_that_read_labels_which_the_teacher_does_not_give_are_refused_on_rows_without_labels():
+    losses = {
+        "left": lambda output, batch: (output[:, 0] - batch[1]).square().mean(),
+        "right": lambda output, batch: (output[:, 0] - batch[2]).square().mean(),
+    }
+    problem = hf.supervised((X, Y[:, 0], Y[:, 1]), losses=losses)
+    options = QUIET | {"relabel": "values", "draw": "rows", "unlabelled": X, "solver": hf.LS()}
+    with pytest.raises(HyperfrontError, match="right"):
+        hf.distill(lambda x, ray: x[:, 0], hf.wrap(net(1), [*losses], hidden=4), problem, **options)
+
+
 def test_a_taught_run_resumes_exactly_and_only_with_the_same_teacher(tmp_path):
     guide = hf.ensemble([teacher(5), teacher(6)], average="values")
     options = {"relabel": "values", "rays_per_step": 2, "solver": hf.LS(), **QUIET, "epochs": 3}

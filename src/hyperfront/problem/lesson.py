@@ -144,7 +144,8 @@ def _mixup(problem: Problem, source: Source, draw: str | Mixup) -> Mixup | None:
 
 
 def _with_inputs(problem: Problem, source: Source, unlabelled: Batch) -> TensorSource:
-    """Append inputs without labels to the training rows; the other entries of such rows are 0."""
+    """Append inputs without labels to the training rows. The other entries of such rows are unknown: losses that read
+    one that the teacher does not replace become NaN, or have no such class."""
     if not isinstance(source, TensorSource):
         raise ProblemError("inputs without labels need training rows that are held as tensors", got=kind_of(source))
     given, more = tensors(problem.inputs(source.data)), tensors(unlabelled)
@@ -159,9 +160,17 @@ def _with_inputs(problem: Problem, source: Source, unlabelled: Batch) -> TensorS
         raise ProblemError("inputs that are computed from the batch cannot be extended by unlabelled ones")
 
     def longer(tensor: Tensor) -> Tensor:
-        return torch.cat([tensor, others.get(id(tensor), tensor.new_zeros(count, *tensor.shape[1:])).to(tensor.device)])
+        unknown = tensor.new_full((count, *tensor.shape[1:]), _unknown(tensor.dtype))
+        return torch.cat([tensor, others.get(id(tensor), unknown).to(tensor.device)])
 
     return TensorSource(map_tensors(longer, source.data), source.augment)
+
+
+def _unknown(dtype: torch.dtype) -> float | int:
+    """A value that stands for none: NaN, or the smallest whole number."""
+    if dtype.is_floating_point or dtype.is_complex:
+        return torch.nan
+    return 0 if dtype == torch.bool else torch.iinfo(dtype).min
 
 
 def _half(loss: Loss, index: int) -> Loss:
