@@ -189,6 +189,7 @@ def test_ensembles_that_would_mean_nothing_are_refused(tmp_path):
         ([one, other], "objectives"),
         ([one, weighted], "convention"),
         ([one, member("film", 1)], "parts that are generated"),
+        ([one, member("mlp", 1).double()], "precision"),
         ([one, hf.ensemble([one], average="values")], "all models of an ensemble to one call"),
     ):
         with pytest.raises(HyperfrontError, match=f"(?s){words}"):

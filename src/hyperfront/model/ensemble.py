@@ -132,6 +132,7 @@ def _refuse_unlike(models: Sequence[ParetoModel]) -> None:
                 (assembly.kind, assembly.options()),
                 (first.target.assembly.kind, first.target.assembly.options()),
             ),
+            "precision": (_precision(model), _precision(first)),
             "batchnorm=": (model.target.batchnorm, first.target.batchnorm),
             "rays of separate models": (model.target.knots, first.target.knots),
         }
@@ -150,6 +151,10 @@ def _refuse_unlike(models: Sequence[ParetoModel]) -> None:
                 got=f"member {k + 1}",
                 fix="train the members with align=False, and align the ensemble: hyperfront.align(model, problem.val)",
             )
+
+
+def _precision(model: ParetoModel) -> torch.dtype | None:
+    return next((p.dtype for p in model.hypernet.parameters()), None)
 
 
 _SAME = ("convention", "units", "problem", "arguments")
