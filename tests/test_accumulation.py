@@ -266,11 +266,13 @@ def test_what_micro_batches_cannot_add_up_to_is_refused():
     gap = hf.Gap(lambda output, _: output[:, 0], lambda batch: torch.stack([batch[0][:, 0] > 0, batch[0][:, 0] <= 0]))
     common = {"epochs": 1, "batch_size": 8, "accumulate": 2, "callbacks": []}
 
-    def fit(net: nn.Module, losses: dict, **more) -> None:
-        hf.fit(hf.wrap(net, [*losses], hidden=6), hf.supervised(train=(x,), losses=losses), **common | more)
+    def fit(net: nn.Module, losses: dict, batchnorm: str = "grid", **more) -> None:
+        model = hf.wrap(net, [*losses], hidden=6, batchnorm=batchnorm)
+        hf.fit(model, hf.supervised(train=(x,), losses=losses), **common | more)
 
-    with pytest.raises(HyperfrontError, match="BatchNorm"):
-        fit(nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3)), means)
+    for batchnorm in ("grid", "batch", "shared"):
+        with pytest.raises(HyperfrontError, match="BatchNorm"):
+            fit(nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3)), means, batchnorm)
     with pytest.raises(HyperfrontError, match="'right' is no mean over rows"):
         fit(nn.Linear(4, 1), means | {"right": gap})
     with pytest.raises(HyperfrontError, match="'right' is no mean over rows"):

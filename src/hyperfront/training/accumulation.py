@@ -11,6 +11,7 @@ from contextlib import nullcontext
 
 import torch
 from torch import Tensor
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from hyperfront.errors import ProblemError
 from hyperfront.kernels.factors import Factors
@@ -88,10 +89,12 @@ class AccumulatedStep:
 
 def check_accumulation(problem: Problem, model: ParetoModel) -> None:
     """Raise an error where micro-batches cannot add up to the whole batch."""
-    if model.target.norms and model.target.normalization.adaptive:
+    target = model.target
+    layers = [name for name, layer in target.skeleton.named_modules() if isinstance(layer, _BatchNorm)]
+    if found := layers if target.batchnorm == "shared" else target.normalization.adaptive:
         raise ProblemError(
             "BatchNorm normalizes by its batch, and a micro-batch has other statistics than the whole batch",
-            got=f"accumulation with the layer {model.target.normalization.adaptive[0]!r}",
+            got=f"accumulation with the layer {found[0]!r}",
             expected="a module without BatchNorm, or with frozen BatchNorm",
             fix="accumulate=1, or GroupNorm or LayerNorm in the module",
         )
