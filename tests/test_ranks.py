@@ -9,10 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 import hyperfront as hf
 from hyperfront.errors import HyperfrontError
@@ -36,7 +38,7 @@ def launch(module: str, *words: object, options: tuple[str, ...] = ()) -> None:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,  # on a busy machine
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -115,6 +117,21 @@ def test_a_job_that_does_not_say_where_rank_0_is(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(HyperfrontError, match="MASTER_ADDR"):
         team.join()
+
+
+@pytest.mark.parametrize("split", ["train", "val"])
+def test_a_loader_that_gives_every_process_other_rows_is_refused(split):
+    rows = TensorDataset(*shared_fit.data(24))
+    loaders = {name: DataLoader(rows, batch_size=12) for name in ("train", "val")}
+    loaders[split] = DataLoader(rows, batch_size=12, sampler=DistributedSampler(rows, num_replicas=2, rank=0))
+    problem = hf.supervised(**loaders, losses=shared_fit.LOSSES["means"])
+    target = hf.wrap(torch.nn.Linear(4, 1), problem.objectives, hidden=4).target
+    settings = SimpleNamespace(share_batch=False, rays_per_step=1, batch_size=12)
+    job: Any = SimpleNamespace(
+        problem=problem, team=team.Team(0, 2), settings=settings, model=SimpleNamespace(target=target)
+    )
+    with pytest.raises(HyperfrontError, match=f"(?s)other rows.*DistributedSampler in the loader of {split}"):
+        check_shares(job)
 
 
 def test_an_analytic_problem_has_no_rows_to_share():

@@ -104,13 +104,16 @@ def check_shares(job: Job) -> None:
             'batchnorm="shared" keeps running averages, which every process would have of its own rows',
             fix='hyperfront.wrap(..., batchnorm="grid"), the default',
         )
-    if isinstance(source, LoaderSource) and (sampler := _sharing_sampler(source)):
-        raise ProblemError(
-            "the loader gives every process other rows",
-            got=sampler,
-            expected="the same loader on all ranks: every rank takes its rows of each batch by itself",
-            fix="DataLoader(dataset, batch_size=..., shuffle=True) with the batch size of the whole job",
-        )
+    for name in ("train", "val"):
+        given = job.problem.sources.get(name)
+        if isinstance(given, LoaderSource) and (sampler := _sharing_sampler(given)):
+            raise ProblemError(
+                "the loader gives every process other rows",
+                got=f"{sampler} in the loader of {name} data",
+                expected="the same loader on all ranks: every rank takes its rows of each training batch by itself, "
+                "and measures some rays on all rows of validation data",
+                fix="DataLoader(dataset, batch_size=..., shuffle=True) with the batch size of the whole job",
+            )
     size = source.batch_size if isinstance(source, LoaderSource) else settings.batch_size
     parts = (1 if settings.share_batch else settings.rays_per_step) * job.team.size
     if size is not None and size % parts:
