@@ -126,3 +126,7 @@ def test_the_mailed_file_answers_the_same_question(chromium, loans, tmp_path):
         assert "interpolated" in answer and f"For new rows the {GOAL} is between" in answer
         assert page.locator("#confidence").count() == 0
         assert "nearest sampled point" in page.locator("#sure").inner_text()
+        page.evaluate("DATA.sure.forEach((each) => Object.values(each.intervals).forEach((one) => (one.high = 9)))")
+        page.evaluate("sure.nearby()")  # no interval leaves the bounds of its column
+        ends = page.evaluate("COLUMNS.map((_, c) => [sure.of(c).high, MEANINGS[c].bounds?.[1] ?? Infinity])")
+        assert all(high <= most for high, most in ends) and any(high == most for high, most in ends)

@@ -42,10 +42,10 @@ const sure = {
     if (!nearest.intervals) return this.take({ ...nearest, ray: state.ray });
     const moved = COLUMNS.map((name, c) => {
       const { value, low, high, ...how } = nearest.intervals[name];
-      const shift = (end) => (end === null ? null : end + (state.values[c] - value));
-      const least = MEANINGS[c].bounds ? MEANINGS[c].bounds[0] : -Infinity;
-      const start = low === null ? null : Math.max(least, shift(low));
-      return [name, { ...how, value: state.values[c], low: start, high: shift(high) }];
+      const shift = (end) => end + (state.values[c] - value);
+      const [least, most] = MEANINGS[c].bounds || [-Infinity, Infinity];
+      const within = (end) => (end === null ? null : clamp(shift(end), least, most));
+      return [name, { ...how, value: state.values[c], low: within(low), high: within(high) }];
     });
     this.take({ ...nearest, ray: state.ray, intervals: Object.fromEntries(moved) });
   },
