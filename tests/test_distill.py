@@ -117,6 +117,22 @@ def test_a_module_that_knows_the_labels_teaches_what_the_labels_teach():
     )
 
 
+def test_parts_with_the_names_of_objectives_come_from_the_module_of_that_objective():
+    class Says(nn.Module):
+        def __init__(self, number):
+            super().__init__()
+            self.number = number
+
+        def forward(self, x):
+            return {"right": x[:, 0] * 0 + self.number, "left": x[:, 0] * 0 + self.number}
+
+    lesson = taught(
+        regression(), [Says(1), Says(2)], relabel=lambda batch, output: (batch[0], output), draw="rows"
+    ).lesson
+    _, said = lesson(regression(), torch.tensor([[0.5, 0.5]]), (X, Y), shared=False)
+    assert (said["left"] == 1).all() and (said["right"] == 2).all()
+
+
 def test_mixup_stays_between_rows_and_codes_stay_codes():
     codes = torch.randint(0, 5, (96, 2), generator=GENERATOR)
     holes = X.clone()

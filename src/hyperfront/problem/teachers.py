@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -93,14 +93,16 @@ class ModuleTeacher(Teacher):
 
 class ObjectiveTeacher(Teacher):
     """One module for each objective: part ``j`` of the output is that of module ``j``. Parts are the tensors of the
-    output, or the columns of one tensor ``[B, m]``."""
+    output, or the columns of one tensor ``[B, m]``; parts whose names are those of the objectives are taken by name."""
 
-    def __init__(self, modules: Sequence[nn.Module]):
-        self.modules = tuple(modules)
+    def __init__(self, modules: Sequence[nn.Module], objectives: Sequence[str]):
+        self.modules, self.objectives = tuple(modules), tuple(objectives)
 
     def __call__(self, x: Batch, rays: Tensor) -> Any:
         args, kwargs = arguments(x)
         outputs, m = [module(*args, **kwargs) for module in self.modules], len(self.modules)
+        if isinstance(outputs[0], Mapping) and {*outputs[0]} == {*self.objectives}:
+            return {name: outputs[self.objectives.index(name)][name] for name in outputs[0]}
         if len(tensors(outputs[0])) == m:
             own = iter(range(m))
             return map_tensors(lambda *parts: parts[next(own)], *outputs)
@@ -152,7 +154,7 @@ def teacher_of(teacher: Any, objectives: Sequence[str]) -> Teacher:
                 expected=f"{len(objectives)} modules",
                 fix="hyperfront.ensemble(models, average=...) makes one teacher of several models",
             )
-        return ObjectiveTeacher(teacher)
+        return ObjectiveTeacher(teacher, objectives)
     if callable(teacher) and not isinstance(teacher, type):
         return FunctionTeacher(teacher)
     raise ProblemError(
