@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 import hyperfront as hf
+from hyperfront.indicators import spacing
 from hyperfront.preferences import FixedRays, InTurn, das_dennis, shifted_grid
 from hyperfront.problem import Truth, check_reference
 from hyperfront.problem.registry import build
@@ -204,3 +205,15 @@ def test_evaluate_load_select_wrap_and_supervised_refuse_wrong_arguments(model, 
     for call in calls:
         with pytest.raises(hf.HyperfrontError):
             call()
+
+
+def test_functions_of_the_user_that_return_something_else_are_named():
+    line = nn.Linear(2, 2)
+    with pytest.raises(hf.HyperfrontError, match="assemblies made none"):
+        hf.wrap(line, objectives=["a", "b"], assembly=lambda module, names: "text")
+
+
+def test_huge_bounds_and_losses_are_numbers():
+    weights = torch.tensor([[0.5, 0.5]])
+    assert torch.equal(Clip(low=-(2**64))(weights), weights)
+    assert math.isfinite(spacing(torch.tensor([[1e300, 0.0], [0.0, 1.0], [2.0, 3.0]], dtype=torch.float64)))

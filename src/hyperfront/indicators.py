@@ -139,10 +139,11 @@ def spacing(losses: Points) -> float:
     from scipy.spatial import KDTree
 
     points = _points("losses", losses).numpy()
-    if len(points) < 2:
+    size = abs(points).max(initial=0.0)
+    if len(points) < 2 or size == 0:
         return 0.0
-    distance, _ = KDTree(points).query(points, k=2, p=1)
-    return float(distance[:, 1].std(ddof=1))
+    distance, _ = KDTree(points / size).query(points / size, k=2, p=1)  # squares of large losses are infinite
+    return float(distance[:, 1].std(ddof=1) * size)
 
 
 def nondominated(losses: Points) -> Tensor:

@@ -18,7 +18,7 @@ from collections.abc import Callable
 import torch
 
 from hyperfront import indicators
-from hyperfront.errors import HyperfrontError
+from hyperfront.errors import HyperfrontError, ProblemError, shown
 from hyperfront.errors.signatures import checked
 from hyperfront.front.evaluate import evaluate
 from hyperfront.front.front import Front
@@ -58,7 +58,10 @@ def align(
     c, best, found = torch.zeros_like(rays), torch.full((len(rays),), -torch.inf).double(), torch.zeros_like(rays)
     for turn in range(1, TURNS + 1):
         model.alignment = c.to(model.alignment)
-        losses = measure(model, split, rays, batch_size=batch_size).losses.double()
+        front = measure(model, split, rays, batch_size=batch_size)
+        if not isinstance(front, Front):
+            raise ProblemError("measure returned no front", got=shown(front), expected="a Front at the given rays")
+        losses = front.losses.double()
         uniformity = indicators.uniformity(losses, rays)
         better = uniformity > best
         best, found = torch.where(better, uniformity, best), torch.where(better[:, None], c, found)

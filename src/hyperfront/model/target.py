@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from hyperfront.errors import TargetError
+from hyperfront.errors import TargetError, shown
 from hyperfront.model.assemblies import Assembly, Replace
 from hyperfront.model.embeddings import without_sparse_gradients
 from hyperfront.model.first_calls import FirstCalls
@@ -368,6 +368,8 @@ def _alone(work: Callable[[Tensor], Sequence[Tensor]], rays: Tensor) -> Sequence
 
 
 def _check_assembly(assembly: Assembly, generate: Generate, module: nn.Module) -> None:
+    if not isinstance(assembly, Assembly):
+        raise TargetError("the function for assemblies made none", got=shown(assembly), expected="an Assembly")
     if not assembly.names:
         raise TargetError(
             "no parameter of the target is generated",

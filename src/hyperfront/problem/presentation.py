@@ -62,7 +62,7 @@ class Decision:
                 got=list(probabilities.shape) if isinstance(probabilities, Tensor) else shown(probabilities),
                 expected=f"[B] or [B, {len(self.classes)}]",
             )
-        codes = probabilities.argmax(-1) if probabilities.ndim > 1 else (probabilities > self.threshold).long()
+        codes = probabilities.double().argmax(-1) if probabilities.ndim > 1 else (probabilities > self.threshold).long()
         return [self.classes[code] for code in codes.tolist()]
 
 

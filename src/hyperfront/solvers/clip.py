@@ -38,4 +38,4 @@ class Clip(WeightTransform):
 
     def __call__(self, weights: Tensor) -> Tensor:
         check_tensor("weights", weights)
-        return weights.clamp(self.low, self.high)
+        return weights.clamp(float(self.low), None if self.high is None else float(self.high))
