@@ -8,6 +8,7 @@ import itertools
 import json
 import resource
 import zipfile
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -330,9 +331,9 @@ def test_batches_with_an_empty_cell_are_counted_as_floored(small, solver):
     counted = sum(record["status"].get("floored", 0) for record in run.history)
 
     class Replay:
-        seed, batch_size, rays_per_step = 5, 16, 1
+        seed, batch_size, rays_per_step, share_batch = 5, 16, 1, False
 
-    state = type("State", (), {"model": run.model})()
+    state = SimpleNamespace(model=run.model, step=SimpleNamespace(problem=small))
     steps = Epochs(state, small, hf.Dirichlet(), Replay)
     empty = 0
     for epoch in range(3):

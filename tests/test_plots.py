@@ -371,7 +371,7 @@ def test_errors_name_the_fix(back_end: Any) -> None:
     with pytest.raises(HyperfrontError, match="did you mean 'parallel'"):
         back_end.front(five(), kind="paralel")
     with pytest.raises(HyperfrontError, match="without rays"):
-        back_end.front(replace(five(), rays=torch.empty(0, 5), losses=torch.empty(0, 5)))
+        back_end.front(replace(five(), rays=torch.empty(0, 5), losses=torch.empty(0, 5), scores={}))
     with pytest.raises(HyperfrontError, match="no records"):
         back_end.evolution([], objectives=("a", "b"))
 

@@ -33,7 +33,7 @@ def frame() -> pandas.DataFrame:
 
 def test_a_frame_with_groups_is_learned_selected_from_and_predicted_at_any_ray(frame):
     X, y, group = frame.drop(columns=["paid", "group"]), frame["paid"], frame["group"]
-    model = ParetoClassifier(**{**QUICK, "steps": 200}).fit(X, y, sensitive_features=group)
+    model = ParetoClassifier(**{**QUICK, "steps": 400}).fit(X, y, sensitive_features=group)
     assert model.front_.objectives == ("log_loss", "smooth_fpr_gap", "smooth_fnr_gap")
     assert model.classes_.tolist() == ["no", "yes"] and len(model.front_) == 5
     choice = model.select(minimize="error", subject_to={"fpr_gap": 0.5})

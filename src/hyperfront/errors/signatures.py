@@ -43,16 +43,20 @@ def checked(call: C) -> C:
       got:      '3'
       expected: float
     """
-    if inspect.isclass(call):
-        made: Any = call
-        made.__init__ = _checked(made.__init__, made.__name__)
-        return call
-    return _checked(call, call.__name__)
+    return checked_except()(call)
 
 
 def checked_except(*names: str) -> Callable[[C], C]:
     """Make :func:`checked` leave out parameters that the function itself checks, with better words."""
-    return lambda call: _checked(call, call.__name__, names)
+
+    def check(call: C) -> C:
+        if not inspect.isclass(call):
+            return _checked(call, call.__name__, names)
+        made: Any = call
+        made.__init__ = _checked(made.__init__, made.__name__, names)
+        return call
+
+    return check
 
 
 def _checked(call: Any, title: str, but: tuple[str, ...] = ()) -> Any:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from hyperfront import preferences
 from hyperfront.errors import ProblemError, check_number
-from hyperfront.errors.signatures import checked
+from hyperfront.errors.signatures import checked_except
 from hyperfront.front.front import Front
 from hyperfront.front.origin import Origin
 from hyperfront.front.threads import few_for_small_work, work
@@ -26,7 +26,7 @@ from hyperfront.problem.sources import TensorSource
 from hyperfront.storage.nests import map_tensors
 
 
-@checked
+@checked_except("model")
 def evaluate(
     model: ParetoModel, split: Split | Problem, rays: Tensor | Sequence | int = 25, *, batch_size: int = 1024
 ) -> Front:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from hyperfront.errors import CheckpointError, HyperfrontError
-from hyperfront.errors.signatures import checked
+from hyperfront.errors.signatures import checked_except
 from hyperfront.model.assemblies import ASSEMBLIES
 from hyperfront.model.hypernets import KINDS, Hypernet
 from hyperfront.model.leftovers import duplicate
@@ -19,7 +19,7 @@ from hyperfront.model.wrap import check_objectives, own_hypernet
 from hyperfront.storage import checkpoint
 
 
-@checked
+@checked_except("tensors")
 def restore(
     tensors: dict[str, Tensor], document: dict[str, Any], module: nn.Module, hypernet: nn.Module | None = None
 ) -> ParetoModel:

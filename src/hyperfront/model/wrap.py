@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from hyperfront.errors import HyperfrontError, ProblemError, TargetError, unknown_name
-from hyperfront.errors.signatures import checked
+from hyperfront.errors.signatures import checked_except
 from hyperfront.model.assemblies import Replace
 from hyperfront.model.hypernets import KINDS, Architecture, Hypernet, MakeAssembly, OwnHypernet, architecture
 from hyperfront.model.pareto_model import ParetoModel
@@ -18,7 +18,7 @@ from hyperfront.model.sharded import refuse_sharded
 from hyperfront.model.target import Target
 
 
-@checked
+@checked_except("module", "objectives")
 def wrap(
     module: nn.Module,
     objectives: Sequence[str],
@@ -95,7 +95,6 @@ def own_hypernet(hypernet: Any, options: dict[str, Any], m: int, target: Target)
     return OwnHypernet(hypernet, m, target.n)
 
 
-@checked
 def check_objectives(objectives: Sequence[str]) -> tuple[str, ...]:
     """Return the objectives as a tuple, or raise an error unless they are at least two different names."""
     names = tuple(objectives) if isinstance(objectives, Iterable) and not isinstance(objectives, str) else (objectives,)

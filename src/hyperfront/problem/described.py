@@ -19,7 +19,7 @@ from typing import Any, Self
 from torch import Tensor
 
 from hyperfront.errors import ProblemError
-from hyperfront.errors.signatures import checked
+from hyperfront.errors.signatures import checked_except
 from hyperfront.problem.losses import Measure, as_measure
 from hyperfront.problem.meaning import Bounds, Meaning, check_bounds
 from hyperfront.storage.batches import Batch
@@ -77,7 +77,7 @@ class Described(Measure):
         return self.measure(output, batch)
 
 
-@checked
+@checked_except("of", "bounds")
 @dataclass(frozen=True)
 class Loss(Described):
     """A loss with a label, a unit and bounds: ``hf.Loss(f, label="log loss", unit="nats")``."""
@@ -87,7 +87,7 @@ class Loss(Described):
         return Meaning(self.label, self.unit, maximize=False, bounds=self.bounds)
 
 
-@checked
+@checked_except("of", "bounds")
 @dataclass(frozen=True)
 class Score(Described):
     """A score, which declares whether more is better: ``hf.Score(f, maximize=True, label="accuracy")``."""

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from hyperfront.errors import ProblemError
-from hyperfront.errors.signatures import checked
+from hyperfront.errors.signatures import checked_except
 from hyperfront.model import check_objectives
 from hyperfront.problem.described import Score, as_loss, as_score
 from hyperfront.problem.losses import Measure
@@ -21,7 +21,7 @@ from hyperfront.storage import batches
 from hyperfront.storage.batches import Batch
 
 
-@checked
+@checked_except("rows", "scores")
 def supervised(
     train: Any,
     val: Any = None,

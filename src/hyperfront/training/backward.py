@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from hyperfront.errors import HyperfrontError, LossError
-from hyperfront.errors.signatures import checked
+from hyperfront.errors.signatures import checked_except
 from hyperfront.model import ParetoModel
 from hyperfront.model.expected import expect_model
 from hyperfront.model.substitution import Network
@@ -29,7 +29,7 @@ from hyperfront.training.step import Step, StepResult
 SHIFT = "return {name} minus its smallest possible value, or give a scalarization that value as its ideal="
 
 
-@checked
+@checked_except("model")
 def backward(
     model: ParetoModel | DistributedDataParallel,
     rays: Tensor | Sequence,
