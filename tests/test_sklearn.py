@@ -18,7 +18,7 @@ from hyperfront.errors import CheckpointError, HyperfrontError, SelectionError
 from hyperfront.sklearn import ParetoClassifier, ParetoRegressor
 from tests.helpers.tables import people, without
 
-QUICK = {"steps": 100, "learning_rate": 0.01, "rays": 5, "random_state": 0}
+QUICK = {"steps": 200, "learning_rate": 0.01, "rays": 5, "random_state": 0}
 
 
 @parametrize_with_checks([ParetoClassifier(**QUICK), ParetoRegressor(**QUICK)])
