@@ -21,8 +21,8 @@ ON_THE_FRONT = [hf.LS(), Tchebycheff(), SmoothTchebycheff(), MGDA(), hf.EPO()]
 
 
 def quadratics() -> Problem:
-    """``|x|^2`` and ``|x - e_1|^2``: the front is ``(t^2, (1 - t)^2)``, convex."""
-    truth = curve(lambda t: torch.stack([t.square(), (1 - t).square()], -1), [(0.0, 1.0)], hypervolume=math.nan)
+    """``|x|^2`` and ``|x - e_1|^2``: the front is ``(t^2, (1 - t)^2)``, convex, 1/6 above the axes."""
+    truth = curve(lambda t: torch.stack([t.square(), (1 - t).square()], -1), [(0.0, 1.0)], hypervolume=5 / 6)
 
     def function(x: Tensor) -> Tensor:
         moved = x - torch.eye(3, dtype=x.dtype)[0]
