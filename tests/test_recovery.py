@@ -359,7 +359,7 @@ def test_a_long_epoch_writes_checkpoints_in_the_middle(tmp_path, whole, monkeypa
 
 
 def test_temporary_files_of_killed_processes_are_removed_at_the_next_start(cut):
-    stale = [cut / f".{name}.abc123" for name in ("last.safetensors", "metrics.jsonl", "front.json")]
+    stale = [cut / f".{name}.abc123_9" for name in ("last.safetensors", "metrics.jsonl", "front.json", "page.html")]
     for path in [*stale, cut / ".mine"]:
         path.touch()
     runs.run(cut, resume=True, **SETTINGS)

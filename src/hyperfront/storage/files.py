@@ -6,6 +6,7 @@ import errno
 import glob
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
@@ -16,6 +17,8 @@ from hyperfront.errors import CheckpointError, shown
 
 LONGEST = 255
 """The most bytes in the name of a file or folder."""
+TEMPORARY = re.compile(r"\..+\.[a-z0-9_]{8}")
+"""The names of temporary files."""
 ATTEMPTS = 1000
 """Number of attempts to make a folder that other processes remove at the same moment."""
 

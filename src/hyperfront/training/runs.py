@@ -73,7 +73,8 @@ class RunFolder:
     def temporary(self) -> list[Path]:
         """Find the temporary files of killed processes; the folder must be locked."""
         written = (self.config, self.environment, self.metrics, self.front, self.last, self.previous, self.best)
-        return [*files.temporary(written), *self.path.glob(".epoch-*.safetensors.*")]
+        others = (file for file in self.path.glob(".*") if files.TEMPORARY.fullmatch(file.name))  # pages, cards
+        return sorted({*files.temporary(written), *others})
 
     def identity(self) -> str | None:
         """Read the identity of the run from its newest checkpoint; None if no checkpoint states it."""
