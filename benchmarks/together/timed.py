@@ -22,7 +22,7 @@ STEPS = 30
 
 
 class Watch:
-    """Adds up the seconds inside of a function, and those that its rank waits before for the others."""
+    """Adds up the seconds that a function takes, and the seconds that its rank first waits for the other ranks."""
 
     def __init__(self, function: Callable[..., Any]):
         self.function, self.sending, self.waiting, self.numbers = function, 0.0, 0.0, 0

@@ -36,7 +36,7 @@ def both(*changes: Change) -> Change:
     return lambda run, other: [change(run, other) for change in changes]
 
 
-MENDED: dict[str, Change] = {
+FIXED: dict[str, Change] = {
     "no newest checkpoint": gone(LAST),
     "no previous checkpoint": gone(PREVIOUS),
     "no best weights": gone(BEST),
@@ -69,12 +69,12 @@ def swapped(trial: Trial, other: Kind) -> tuple[int, list[str]]:
     trial.die_in_the_last_epoch()
     half = shutil.copytree(trial.folder, trial.place / "half", dirs_exist_ok=True)
     wrong = []
-    for name, change in (MENDED | REFUSALS).items():
+    for name, change in (FIXED | REFUSALS).items():
         trial.begin()
         change(shutil.copytree(half, trial.folder), foreign)
-        problems = trial.finish() if name in MENDED else _refused(trial)
+        problems = trial.finish() if name in FIXED else _refused(trial)
         wrong += [f"{trial.kind.name}, {name}: {what}" for what in problems]
-    return len(MENDED | REFUSALS), wrong
+    return len(FIXED | REFUSALS), wrong
 
 
 def _refused(trial: Trial) -> list[str]:
