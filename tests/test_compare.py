@@ -35,7 +35,7 @@ from hyperfront.zoo import toys
 from reproduction import Store
 from tests.helpers.command import hyperfront
 from tests.helpers.data import DATA
-from tests.helpers.waiting import LIMIT, until
+from tests.helpers.waiting import LIMIT
 
 ROOT = Path(__file__).parents[1]
 METHODS = ["phn-epo", "ls", "epo", "pmtl", "mgda", "cpmtl", "nsga3", "moead", "single"]
@@ -45,9 +45,29 @@ FOLDER = "-".join(["compare-vlmop2-best-3-rays-2-epochs", *FEW])
 QUICK = ["--epochs", "2", "--options", *FEW]
 
 
-def started(*words: str, folder: Path) -> subprocess.Popen:
+INTERRUPTED = """
+import os, signal
+from hyperfront.apps.cli import main
+from hyperfront.training import Progress
+
+ended, show = [], Progress.epoch_ended
+
+def epoch_ended(self, record):
+    show(self, record)
+    ended.append(record["epoch"])
+    if ended.count(1) == 2 and record["epoch"] == 2:  # the second of the trainings is under way
+        os.kill(os.getpid(), signal.SIGINT)
+
+Progress.epoch_ended = epoch_ended
+main()
+"""
+
+
+def started(
+    *words: str, folder: Path, program: str = "from hyperfront.apps.cli import main; main()"
+) -> subprocess.Popen:
     """The command in a process of its own, to be interrupted."""
-    command = [sys.executable, "-c", "from hyperfront.apps.cli import main; main()", *words]
+    command = [sys.executable, "-c", program, *words]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
     return subprocess.Popen(
         command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
@@ -132,11 +152,9 @@ def test_the_points_are_the_different_ones(tmp_path):
 
 def test_after_ctrl_c_the_same_command_ends_where_it_would_have(tmp_path):
     words = ["compare", "vlmop2", "--methods", "ls,phn-ls", "--rays", "3", "--seeds", "1", "--epochs", "6"]
-    process = started(*words, folder=tmp_path)
+    process = started(*words, folder=tmp_path, program=INTERRUPTED)
     folder = tmp_path / "runs" / "compare-vlmop2-best-3-rays-6-epochs"
     with process:
-        until((folder / "runs" / "phn-ls-0" / "last.safetensors").exists, process)
-        process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=LIMIT)
     assert process.returncode == 130 and "the same command continues" in errors
     assert [file.name for file in (folder / "results").iterdir()] == ["ls-0.json"]
@@ -257,26 +275,14 @@ def test_one_model_per_ray_is_tuned_at_one_ray_and_compare_takes_what_was_found(
     assert "another problem" in hyperfront(*words, folder=tmp_path, code=2)
 
 
-def trials_running(storage: str) -> int:
-    """Count the trials that a process has begun and not ended."""
-    (study,) = optuna.get_all_study_names(storage)
-    return len(
-        optuna.load_study(study_name=study, storage=storage).get_trials(states=[optuna.trial.TrialState.RUNNING])
-    )
-
-
 def test_a_hypernetwork_is_tuned_by_its_hypervolume_and_a_stopped_trial_is_taken_up_again(tmp_path):
     words = ["tune", "vlmop2", "--method", "phn-ls", "--epochs", "12", "--search", "lr=1e-3..1e-1", "hidden=4..8"]
-    storage = f"sqlite:///{tmp_path}/shared.db"
-    words += ["--trials", "3", "--out", "t", "--storage", storage]
-    process = started(*words, folder=tmp_path)
+    words += ["--trials", "3", "--out", "t", "--storage", f"sqlite:///{tmp_path}/shared.db"]
+    process = started(*words, folder=tmp_path, program=INTERRUPTED)
     with process:
-        while not process.stdout.readline().startswith("trial"):
-            assert process.poll() is None, process.stderr.read()
-        until(lambda: trials_running(storage), process)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=LIMIT)
+        before, errors = process.communicate(timeout=LIMIT)
     assert process.returncode == 130 and "same command" in errors
+    assert len(re.findall("^trial ", before, flags=re.MULTILINE)) == 1
     text = hyperfront(*words, folder=tmp_path)
     reached = [float(v) for v in re.findall(r"^trial .* hypervolume (\S+),", text, flags=re.MULTILINE)]
     assert len(reached) == 2  # the one that was stopped, again, and the one that was left
@@ -454,7 +460,6 @@ def test_the_most_uniform_of_what_is_not_dominated_is_chosen():
 
 @pytest.mark.parametrize(("losses", "pruned"), [([0.6, 0.7], True), ([0.2, 0.9], False)])
 def test_a_trial_is_pruned_where_most_others_dominate_it(losses, pruned):
-    import optuna
 
     study = optuna.create_study(directions=["minimize"] * 2)
     for number in range(4):
