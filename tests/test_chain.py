@@ -95,6 +95,14 @@ def test_a_loss_that_starts_at_zero_is_waited_for_and_one_that_stays_there_is_an
             NormalizeByStart()(torch.tensor([[4.0, start]]), rays)
 
 
+def test_losses_that_are_no_numbers_do_not_count_for_the_start() -> None:
+    rays = torch.full((2, 2), 0.5)
+    normalize, broken = NormalizeByStart(), torch.tensor([[float("nan"), 1.0], [float("inf"), 1.0]])
+    assert normalize(broken, rays)[1].tolist() == [1.0, 1.0]
+    assert normalize(torch.tensor([[2.0, 4.0], [float("nan"), 1.0]]), rays)[1].tolist() == [0.5, 0.25]
+    assert normalize(broken, rays)[1].tolist() == [0.5, 0.25]
+
+
 def test_the_average_is_each_ray_s_own_and_unbiased() -> None:
     rays = torch.tensor([[0.2, 0.8], [0.5, 0.5], [0.8, 0.2]])
     average, seen = Average(rays.tolist(), decay=0.8), {0: [], 1: [], 2: []}

@@ -22,6 +22,7 @@ from hyperfront.errors import CheckpointError, DataError, HyperfrontError, Probl
 from hyperfront.problem.registry import build
 from hyperfront.tabular.columns import coded, columns_of
 from hyperfront.tabular.kinds import find_kinds
+from hyperfront.tabular.network import TableNet
 from hyperfront.tabular.objectives import NAMES
 from hyperfront.tabular.splits import SHARES, check_groups, split_rows
 from hyperfront.training.runs import recorded_problem
@@ -334,6 +335,24 @@ def test_every_network_trains_on_every_task_and_exports_with_its_preparation(net
     torch.testing.assert_close(plain(numbers, categories), expected)
     found = tabular.predict(plain, {name: column[:5] for name, column in people().items()})
     assert len(found.values) == 5 and not found.unseen
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        ("40", "cook"),
+        (torch.ones(2, 1), torch.ones(2, 1)),
+        (torch.ones(2, 3), torch.ones(2, 1).long()),
+        (torch.ones(2, 1), torch.ones(3, 1).long()),
+        (torch.ones(2, 1, dtype=torch.complex64), torch.ones(2, 1).long()),
+    ],
+)
+def test_a_network_refuses_inputs_that_are_no_numbers_and_codes(inputs):
+    schema = tabular.Schema(
+        (tabular.Column("age", "number"), tabular.Column("job", "category", ("cook",))), "y", "binary"
+    )
+    with pytest.raises(HyperfrontError, match=r"expected: numbers \[B, 1\] and whole numbers \[B, 1\]"):
+        TableNet(schema)(*inputs)
 
 
 def test_a_run_folder_loads_without_target_finds_its_table_and_refuses_another(tmp_path):

@@ -223,6 +223,8 @@ def test_an_error_of_the_module_itself_is_shown_as_it_is():
         (lambda: hf.wrap(nn.LazyLinear(2), ["a", "b"]), "uninitialized"),
         (lambda: hf.wrap(mlp(), ["a"]), "at least two objectives"),
         (lambda: hf.wrap(mlp(), "a"), "at least two objectives"),
+        (lambda: hf.wrap(mlp(), torch.tensor(1.0)), "at least two objectives"),
+        (lambda: hf.wrap(mlp(), range(10**12)), "at least two objectives"),
         (lambda: hf.wrap(mlp(), ["a", "a"]), "different names"),
         (lambda: hf.wrap(mlp(), ["a", "b"], hypernet="mpl"), "did you mean 'mlp'"),
         (lambda: hf.wrap(mlp(), ["a", "b"], hiden=3), "hiden"),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, Literal
 
 import torch
 from torch import nn
 
-from hyperfront.errors import HyperfrontError, ProblemError, TargetError, unknown_name
+from hyperfront.errors import HyperfrontError, ProblemError, TargetError, shown, unknown_name
 from hyperfront.errors.signatures import checked_except
 from hyperfront.model.assemblies import Replace
 from hyperfront.model.hypernets import KINDS, Architecture, Hypernet, MakeAssembly, OwnHypernet, architecture
@@ -97,11 +97,12 @@ def own_hypernet(hypernet: Any, options: dict[str, Any], m: int, target: Target)
 
 def check_objectives(objectives: Sequence[str]) -> tuple[str, ...]:
     """Return the objectives as a tuple, or raise an error unless they are at least two different names."""
-    names = tuple(objectives) if isinstance(objectives, Iterable) and not isinstance(objectives, str) else (objectives,)
+    listed = isinstance(objectives, Sequence | Set | Mapping) and not isinstance(objectives, str | range)
+    names = tuple(objectives) if listed else (objectives,)
     if len(names) < 2 or not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
         raise ProblemError(
             "a Pareto front needs at least two objectives with different names",
-            got=list(names),
+            got=list(names) if listed else shown(objectives),
             expected='for example ["left", "right"]',
             fix="train a single objective without hyperfront: it has no trade-off" if len(names) == 1 else None,
         )

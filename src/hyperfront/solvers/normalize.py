@@ -57,7 +57,8 @@ class Normalize(LossTransform):
 class NormalizeByStart(LossTransform):
     """``l'_j = l_j / l0_j`` with ``l0`` the mean loss over the rays of the first ``steps`` steps.
 
-    While a mean is 0, its loss is not scaled. A mean of 0 or below after these steps is an error.
+    Rays with a loss that is NaN or infinite do not count, nor do steps of only such rays. While a mean is 0, its loss
+    is not scaled. A mean of 0 or below after these steps is an error.
 
     >>> normalize = NormalizeByStart()
     >>> normalize(torch.tensor([[1.0, 4.0], [3.0, 4.0]]), torch.ones(2, 2))[1]
@@ -73,20 +74,27 @@ class NormalizeByStart(LossTransform):
     def __call__(self, losses: Tensor, rays: Tensor) -> tuple[Tensor, Tensor]:
         check_shapes(self, losses, rays)
         if self.seen < self.steps:
-            now = losses.detach().double().mean(0)
-            mean = now if self.mean is None else self.mean.to(now)
-            self.seen += 1
-            self.mean = mean + (now - mean) / self.seen
-            if self.seen == self.steps and (self.mean <= 0).any():
-                raise HyperfrontError(
-                    "a loss that is zero or negative at the start gives no unit",
-                    got=f"means {[float(f'{value:.4g}') for value in self.mean.tolist()]} of the first {self.steps}",
-                    expected="means above 0",
-                    fix="NormalizeByStart(steps=...) with more steps, or Normalize(nadir=..., ideal=...)",
-                )
-        assert self.mean is not None  # after the first step
+            self._add(losses.detach()[losses.isfinite().all(-1)].double())
+        if self.mean is None:
+            return losses, losses.new_ones(losses.shape[-1])
         slope = 1 / self.mean.where(self.mean > 0, 1.0).to(losses)
         return losses * slope, slope
+
+    def _add(self, losses: Tensor) -> None:
+        """Add the finite losses ``[R, m]`` of a step to the mean."""
+        if not len(losses):
+            return
+        now = losses.mean(0)
+        mean = now if self.mean is None else self.mean.to(now)
+        self.seen += 1
+        self.mean = mean + (now - mean) / self.seen
+        if self.seen == self.steps and (self.mean <= 0).any():
+            raise HyperfrontError(
+                "a loss that is zero or negative at the start gives no unit",
+                got=f"means {[float(f'{value:.4g}') for value in self.mean.tolist()]} of the first {self.steps}",
+                expected="means above 0",
+                fix="NormalizeByStart(steps=...) with more steps, or Normalize(nadir=..., ideal=...)",
+            )
 
     def state(self) -> dict[str, Any]:
         return {"seen": self.seen, "mean": self.mean}

@@ -20,6 +20,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from hyperfront.errors import HyperfrontError, shown
+from hyperfront.errors.signatures import is_plain
 from hyperfront.tabular.schema import Schema
 
 Kind = Literal["linear", "mlp", "resnet"]
@@ -69,11 +71,32 @@ class TableNet(nn.Module):
         self.layers = _layers(kind, width, len(schema.classes) if schema.task == "classes" else 1)
 
     def forward(self, numbers: Tensor, categories: Tensor) -> Tensor:
+        if not torch.compiler.is_compiling():
+            self._check(numbers, categories)
         found = self.layers(self.features(numbers, categories))
         if self.schema.task == "classes":
             return found
         found = found.squeeze(-1)
         return self.output[0] + self.output[1] * found if self.schema.task == "regression" else found
+
+    def _check(self, numbers: object, categories: object) -> None:
+        """Raise an error unless the inputs are one row of numbers and one of codes for each row of the table."""
+        widths = (len(self.mean), len(self.sizes))
+        right = all(
+            is_plain(value) and value.ndim and value.shape[-1] == width  # pyrefly: ignore[missing-attribute]
+            for value, width in zip((numbers, categories), widths)
+        )
+        if (
+            not right
+            or categories.is_floating_point()  # pyrefly: ignore[missing-attribute]
+            or numbers.shape[:-1] != categories.shape[:-1]  # pyrefly: ignore[missing-attribute]
+        ):
+            raise HyperfrontError(
+                "a network for tables takes numbers and the codes of categories",
+                got=" and ".join(map(_described, (numbers, categories))),
+                expected=f"numbers [B, {widths[0]}] and whole numbers [B, {widths[1]}]",
+                fix="schema_of(model).encode(rows) makes both from the rows of a table",
+            )
 
     def features(self, numbers: Tensor, categories: Tensor) -> Tensor:
         """The inputs ``[B, w]`` of the layers."""
@@ -121,3 +144,7 @@ def _layers(kind: Kind, width: int, outputs: int) -> nn.Module:
 
 def _bins(edges: tuple[float, ...]) -> list[tuple[float, float]]:
     return [*itertools.pairwise(edges)]
+
+
+def _described(value: object) -> str:
+    return f"{value.dtype} {list(value.shape)}" if is_plain(value) else shown(value)  # pyrefly: ignore
