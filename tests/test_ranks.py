@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import socket
@@ -140,3 +141,13 @@ def test_an_analytic_problem_has_no_rows_to_share():
     job = SimpleNamespace(problem=problem, team=team.Team(0, 2), settings=settings)
     with pytest.raises(HyperfrontError, match="no rows"):
         check_shares(job)
+
+
+def test_the_tables_of_the_page_have_its_numbers(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    found = importlib.import_module("together.found")
+    numbers, page = found.Found(ROOT / "docs" / "ranks.json").read(), (ROOT / "docs" / "ranks.md").read_text()
+    equal, kills = numbers["equal"], numbers.get("kills", [])
+    assert "\n".join(found.equal_table(equal)) in page and not any(map(found.missed, equal))
+    assert not kills or "\n".join(found.killed_table(kills)) in page
+    assert not any(map(found.lost, kills))
