@@ -43,10 +43,18 @@ def above(ours: Sequence[float], theirs: Sequence[float]) -> str:
     >>> above([0.9, 1.1], [0.5, 0.5]), above([0.9, 1.1], [0.95, 0.85]), above([0.9], [0.8]), above([0.81], [0.8])
     ('yes', 'close', 'yes', 'close')
     """
-    apart = fmean(ours) - fmean(theirs)
+    means = fmean(ours), fmean(theirs)
     deviation = sum(stdev(values) for values in (ours, theirs) if len(values) > 1)
-    deviation = 0.03 * abs(fmean(theirs)) if len(ours) == len(theirs) == 1 else deviation
-    return "close" if abs(apart) < deviation else "yes" if apart > 0 else "no"
+    return verdict(*means, 0.03 * abs(means[1]) if len(ours) == len(theirs) == 1 else deviation)
+
+
+def verdict(ours: float, theirs: float, tolerance: float) -> str:
+    """Whether ``ours`` is above ``theirs``: yes, no, or close.
+
+    >>> verdict(0.9, 0.8, 0.05), verdict(0.81, 0.8, 0.05)
+    ('yes', 'close')
+    """
+    return "close" if abs(ours - theirs) < tolerance else "yes" if ours > theirs else "no"
 
 
 def shown(value: float | None, digits: int = 3) -> str:

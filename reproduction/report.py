@@ -1,4 +1,4 @@
-"""One page from a folder of results: every item that was made, ours beside the paper's.
+"""One page from a folder of results: what holds, and every item that was made, ours beside the paper's.
 
 The page has the files that ``python -m reproduction make`` wrote. ``report.html`` is the template.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,10 @@ from hyperfront.storage import files
 from reproduction.item_result import Table
 from reproduction.items import FORMAT, ITEMS
 from reproduction.paper import DEVIATIONS
+from reproduction.verdicts import Finding, findings
 
 TITLES = {"appendix-b2": "Appendix B.2", "deviations": "Effects"}
+OTHERS = {"in part": "in part", "undecided": "undecided", "no": "not"}
 WHERE = ("device", "torch", "products", "numpy", "python", "cores", "threads", "platform")
 
 
@@ -34,9 +37,14 @@ def report(folder: Path) -> str:
     place = Path(__file__).parent
     template = Environment(loader=FileSystemLoader(place), autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template.filters["text"] = text
+    sections = [_section(folder / "full" / name) for name in ITEMS if (folder / "full" / name).is_dir()]
+    found = findings({section["item"]: section for section in sections})
     return template.get_template("report.html").render(
         style=Markup((place / "page.css").read_text()),
-        sections=[_section(folder / "full" / name) for name in ITEMS if (folder / "full" / name).is_dir()],
+        sections=sections,
+        titles={section["item"]: section["title"] for section in sections},
+        findings=found,
+        tally=_tally(found),
         notes=[" ".join(part.split()) for part in notes.read_text().split("\n\n")] if notes.exists() else [],
         departures=DEVIATIONS,
         runs=Table(f"{len(results)} files", *without_scores(summarize(results))) if results else None,
@@ -52,6 +60,15 @@ def _section(folder: Path) -> dict[str, Any]:
         section["figure"] = "data:image/svg+xml;base64," + base64.b64encode(figure.read_bytes()).decode()
     name = section["item"]
     return section | {"title": TITLES.get(name, name.replace("-", " ").capitalize())}
+
+
+def _tally(found: Sequence[Finding]) -> str:
+    """How many statements hold."""
+    count = Counter(finding.holds for finding in found)
+    others = [f"{count[word]} {shown}" for word, shown in OTHERS.items() if count[word]]
+    return "; ".join(
+        [f"{count['yes']} of {len(found)} statements of the paper", *([", ".join(others)] if others else [])]
+    )
 
 
 def text(plain: str) -> Markup:

@@ -33,6 +33,7 @@ from reproduction.items import document_of, markdown
 from reproduction.paper import DEVIATIONS, NUMBERS, deviations_of
 from reproduction.report import report
 from reproduction.studies import STUDIES, Study
+from reproduction.verdicts import STATEMENTS
 from tests.helpers.chromium import chromium  # noqa: F401 (a fixture)
 from tests.helpers.command import reproduction
 from tests.helpers.data import DATA
@@ -362,6 +363,14 @@ def test_the_page_has_the_items_that_were_made(tmp_path, page_file):
     shutil.copytree(RESULTS / "full" / "table-5", tmp_path / "full" / "table-5")
     text = report(tmp_path)
     assert [name for name in ITEMS if f'<section id="{name}">' in text] == ["table-5"]
+
+
+def test_the_page_begins_with_what_holds(page_file):
+    start = page_file.read_text().partition("</ul>")[0]
+    assert len(STATEMENTS) == start.count('class="says"') and '<section id="figure-1">' not in start
+    for statement in STATEMENTS:
+        assert statement.says.replace("'", "&#39;") in start
+        assert all(f'href="#{item}"' in start for item in statement.items)
 
 
 def test_the_page_reads_an_item_of_the_schema_before(tmp_path):
