@@ -123,6 +123,11 @@ WRONG = {
     "one class": ({**BINARY, "paid": ["yes"] * 600}, {}, ["'paid'", "one value"]),
     "no target": (BINARY, {"target": "payed"}, ["'payed'", "did you mean 'paid'"]),
     "sensitive target": (BINARY, {"sensitive": "paid"}, ["also sensitive"]),
+    "one row of a class": ({**BINARY, "paid": ["yes", *["no"] * 599]}, {}, ["'yes'", "more rows of this class"]),
+    "few rows of a class": ({**BINARY, "paid": [*["yes"] * 6, *["no"] * 594]}, {}, ["'yes'", "split", "more rows"]),
+    "decimal commas": ({**BINARY, "age": [f"{n},5" for n in range(600)]}, {}, ["'age'", "'0,5'", "1234.5", "category"]),
+    "thousands": ({**BINARY, "age": [f"{n % 9 + 1},200" for n in range(600)]}, {}, ["'1,200'", "--kinds age=category"]),
+    "currency": ({**BINARY, "age": [f"${n}" for n in range(600)]}, {}, ["'$0'", "rewrite"]),
     "small group": ({**BINARY, "group": ["x"] * 9 + ["y"] * 591}, {}, ["'x'", "9 rows", "smallest_group"]),
     "one group": ({**BINARY, "group": ["x"] * 600}, {}, ["fewer than two"]),
     "numbers as groups": (BINARY, {"sensitive": "age"}, ["'age'", "cuts", "(25, 60)"]),
@@ -167,6 +172,10 @@ def test_a_bad_table_or_wish_gets_an_error_that_says_how_to_fix_it(case):
         (b"", ["no line with the names"]),
         (b"a,b\n", ["no rows"]),
         (b'a,b\n"1,2\n', ["cannot be read"]),
+        ("a,b\n1,2\n".encode("utf-16-le"), ["line 1", "code 0", "--encoding utf-16-le"]),
+        ("a,b\n1,é\n".encode("utf-16-be"), ["line 2", "0xe9", "--encoding utf-16-be"]),
+        (b"a,b\n1,x\0y\n", ["line 2", "code 0", "remove it"]),
+        (b"PK\x03\x04workbook", ["archive or a workbook", "save it as CSV"]),
     ],
 )
 def test_a_damaged_file_is_refused_with_the_place(content, words, tmp_path):
@@ -191,6 +200,34 @@ def test_duplicate_columns_of_a_frame_are_refused():
 def test_a_file_in_another_encoding_is_read_when_it_is_named(tmp_path):
     (tmp_path / "t.csv").write_bytes("job,y\nménage,1\n".encode("latin-1"))
     assert tabular.read(tmp_path / "t.csv", encoding="latin-1")["job"].tolist() == ["ménage"]
+
+
+@pytest.mark.parametrize("mark", ["utf-8-sig", "utf-16", "utf-32"])
+@pytest.mark.parametrize("told", [True, False])
+def test_a_byte_order_mark_is_no_part_of_the_first_name(mark, told, tmp_path):
+    (tmp_path / "t.csv").write_bytes('"job";y\nménage;1\n'.encode(mark))
+    encoding = mark.removesuffix("-sig") if told else None
+    assert tabular.read(tmp_path / "t.csv", encoding=encoding)["job"].tolist() == ["ménage"]
+    with pytest.raises(DataError, match=r"no such table[\s\S]*there are t\.csv"):
+        tabular.read(tmp_path)
+
+
+def test_classes_and_groups_that_splits_lack_are_told():
+    alike = {**BINARY, "paid": ["no" if g == "south" else p for g, p in zip(BINARY["group"], BINARY["paid"])]}
+    with pytest.warns(UserWarning, match="group 'south' has the class 'yes' in train, val, calibration, test"):
+        tabular.problem(alike, "paid", sensitive="group")
+    spelled = {**BINARY, "group": [g.upper() if n % 2 else g for n, g in enumerate(BINARY["group"])]}
+    with pytest.warns(UserWarning, match="'group' differ only in upper and lower case: (?i:south, south|north, north)"):
+        tabular.problem(spelled, "paid", sensitive="group", smallest_group=1)
+    rare = {**BINARY, "paid": ["yes" if n % 15 == 0 else "no" for n in range(600)]}
+    with pytest.warns(UserWarning, match="the class 'yes' has . rows in the .* split: its rates are chance"):
+        tabular.problem(rare, "paid", sensitive="group")
+
+
+def test_row_numbers_are_no_input_where_rows_without_a_target_are_left_out():
+    table = {**BINARY, "id": [*range(1000, 1600)], "paid": [p if n % 3 else None for n, p in enumerate(BINARY["paid"])]}
+    with pytest.warns(UserWarning, match="column 'id' is ignored: it numbers the rows"):
+        tabular.problem(table, "paid", sensitive="group")
 
 
 def test_rows_without_a_target_and_useless_columns_are_left_out_with_a_note():

@@ -102,7 +102,19 @@ def discover(columns: Columns, wishes: Wishes, train: np.ndarray, unused: Sequen
     center, spread = _moments(columns[wishes.target][train]) if task == "regression" else (0.0, 1.0)
     schema = Schema(tuple(parts), wishes.target, task, classes, wishes.sensitive, cuts, groups, center, spread)
     _check_train(columns, schema, train)
-    return schema, list(found.notes)
+    return schema, [*found.notes, *_same_but_for_case(columns, [wishes.target, *wishes.sensitive])]
+
+
+def _same_but_for_case(columns: Columns, names: Sequence[str]) -> list[str]:
+    """Return notes on values of the target or of groups that differ only in upper and lower case."""
+    notes = []
+    for name in names:
+        spellings: dict[str, list[str]] = {}
+        for text in coded(columns[name]).texts:
+            spellings.setdefault(text.casefold(), []).append(text)
+        if twice := next((each for each in spellings.values() if len(each) > 1), None):
+            notes.append(f"values of {name!r} differ only in upper and lower case: {', '.join(twice)}")
+    return notes
 
 
 def _task(values: np.ndarray, wishes: Wishes) -> tuple[Task, tuple[str, ...]]:
@@ -221,6 +233,7 @@ def _groups(
         raise DataError(
             f"the sensitive columns {', '.join(wishes.sensitive)} make fewer than two groups",
             got=", ".join(map(str, groups)) or "no group",
+            fix="name another column as sensitive, or none",
         )
     least = min(groups, key=lambda group: counts[group])
     if counts[least] < wishes.smallest_group:

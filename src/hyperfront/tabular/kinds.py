@@ -9,11 +9,13 @@ other text, truth values                     category
 one value only, or no value at all           ignored, with a note
 text that differs in most rows, row numbers  ignored, with a note (it would be learned by heart)
 mostly numbers, with some other text         an error that shows the text
+numbers such as "3,5", "1,200" or "$5"       an error that shows one
 ============================================ ==========================================================
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -26,6 +28,8 @@ from hyperfront.tabular.columns import Coded, Columns, as_days, as_number, coded
 Kind = Literal["number", "date", "category", "ignore"]
 MANY = 50
 """A column with more different texts than this, in most rows another, identifies rows."""
+WRITTEN = re.compile(r"[$€£¥]? ?[+-]?[$€£¥]? ?\d+([., '\u2019\u00a0\u202f]\d{3})*([.,]\d+)? ?[$€£¥%]?")
+"""Numbers as people write them: a decimal comma, separators of thousands, signs of a currency or percent."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +78,15 @@ def _number(values: np.ndarray) -> tuple[Kind, str]:
     least, most = known.min(), known.max()
     if least == most and len(known) == len(values):
         return "ignore", f"all rows have the same value, {least:g}"
-    in_order = len(known) == len(values) > MANY and most - least == len(values) - 1
-    if in_order and np.array_equal(np.sort(known), np.arange(least, most + 1)):
-        return "ignore", "it numbers the rows"
-    return "number", ""
+    return ("ignore", "it numbers the rows") if len(known) == len(values) and _numbers_rows(known) else ("number", "")
+
+
+def _numbers_rows(values: np.ndarray) -> bool:
+    """Whether the values are whole numbers without a gap, or increase from row to row with few gaps."""
+    length = values.max() - values.min() + 1
+    if len(values) <= MANY or length >= 2 * len(values) or not (values == np.round(values)).all():
+        return False
+    return bool((np.diff(values) > 0).all()) or (length == len(values) == len(np.unique(values)))
 
 
 def _text(name: str, found: Coded) -> tuple[Kind, str]:
@@ -98,6 +107,13 @@ def _text(name: str, found: Coded) -> tuple[Kind, str]:
         )
     if all(as_days(text) is not None for text in found.texts):
         return "date", ""
+    if all(WRITTEN.fullmatch(text) for text in found.texts):
+        raise DataError(
+            f"column {name!r} holds numbers that are not written as plain numbers",
+            got=repr(next(text for text, fine in zip(found.texts, stated) if not fine)),
+            expected="such as 1234.5: a point before decimals, no separators of thousands, no sign of a unit",
+            fix=f'rewrite them, or take them as text: kinds={{"{name}": "category"}} (--kinds {name}=category)',
+        )
     if len(found.texts) > max(MANY, rows / 2):
         return "ignore", f"{len(found.texts):,} different texts in {rows:,} rows identify the rows"
     return "category", ""

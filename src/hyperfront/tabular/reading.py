@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import hashlib
@@ -18,7 +19,14 @@ from hyperfront.storage.files import as_path
 from hyperfront.tabular.columns import Columns, columns_of
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".parquet")
-BYTE_ORDER_MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark it begins with
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+ARCHIVE = b"PK\x03\x04"
+"""The first bytes of a ZIP archive, such as a workbook of Excel."""
 FIELD = 10**6
 """The most characters of one field."""
 
@@ -37,7 +45,8 @@ def load_bytes(path: str | Path) -> bytes:
     """The bytes of a file; an error says how to name another one."""
     path = as_path(path)
     if not path.is_file():
-        near = sorted(p.name for p in path.parent.glob("*") if is_table(p)) if path.parent.is_dir() else []
+        folder = path if path.is_dir() else path.parent
+        near = sorted(p.name for p in folder.glob("*") if is_table(p)) if folder.is_dir() else []
         raise DataError(
             "there is no such table", got=path, fix=f"there are {', '.join(near[:5])}" if near else "check the path"
         )
@@ -96,18 +105,38 @@ def _refuse_twice(names: list[str], path: Path) -> None:
 
 
 def _decoded(data: bytes, path: Path, encoding: str | None) -> str:
-    guess = BYTE_ORDER_MARKS.get(data[:2], "utf-8-sig")
+    if data.startswith(ARCHIVE):
+        raise DataError(
+            "the table is an archive or a workbook, not text", got=path, fix="save it as CSV, or pass a DataFrame"
+        )
+    guess = next((name for mark, name in BYTE_ORDER_MARKS.items() if data.startswith(mark)), "utf-8")
+    name = encoding or guess
     try:
-        return data.decode(encoding or guess)
+        text = data.decode(name)
     except LookupError:
         raise DataError("Python knows no such encoding", got=encoding, expected="such as latin-1 or cp1252") from None
     except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise DataError(
-            f"the table is not text in {encoding or 'UTF-8'}",
-            got=f"{path}, line {line}: byte 0x{data[error.start]:02x}",
-            fix="name its encoding: encoding='latin-1' in Python, --encoding latin-1 on the command line",
-        ) from None
+        found = f"line {_line(data[: error.start])}: byte 0x{data[error.start]:02x}"
+        raise _wrong_encoding(f"the table is not text in {name.upper()}", path, found, data) from None
+    if "\0" in text:
+        found = f"line {_line(data[: data.index(0)])}: a character of code 0, which text does not have"
+        raise _wrong_encoding(f"the table is not text in {name.upper()}", path, found, data)
+    return text.removeprefix("\ufeff")
+
+
+def _line(before: bytes) -> int:
+    return before.count(b"\n") + 1
+
+
+def _wrong_encoding(what: str, path: Path, found: str, data: bytes) -> DataError:
+    """Make the error that names the likely encoding: in UTF-16, every second byte of plain letters is zero."""
+    odd, even = data[1:4096:2].count(0), data[:4096:2].count(0)
+    wide = 4 * (odd + even) > min(len(data), 4096)
+    likely = "latin-1" if not wide else "utf-16-le" if odd > even else "utf-16-be"
+    fix = f"name its encoding: encoding={likely!r} in Python, --encoding {likely} on the command line"
+    if 0 in data and not wide:
+        fix = "remove it"
+    return DataError(what, got=f"{path}, {found}", fix=fix)
 
 
 def _parquet(data: bytes, path: Path) -> Columns:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from hyperfront.tabular.columns import Columns, coded, is_date, numbers
 Plan = Literal["rows"] | Mapping[str, str]
 OWN = 0x7461626C65
 """A constant that makes these random numbers differ from other uses of the same seed."""
+FEW = 10
+"""A class with fewer rows in a split gets a note."""
 SHARES = {"train": 0.6, "val": 0.15, "calibration": 0.1, "test": 0.15}
 
 
@@ -93,6 +95,32 @@ def check_groups(names: Sequence[str], members: np.ndarray, rows: Mapping[str, n
             if count < smallest / 3:
                 notes.append(f"the group {name!r} has {count} rows in the {split} split: its rates there are chance")
     return notes
+
+
+def check_classes(
+    classes: Sequence[str], target: np.ndarray, groups: Sequence[str], members: np.ndarray, rows: Mapping[str, Any]
+) -> list[str]:
+    """Return notes on groups without a row of one of two classes in a split, and on classes with few rows there. A
+    split without a row of a class is an error: it has no rate of errors for them."""
+    notes, absent = [], {}
+    for code, name in enumerate(classes if len(classes) == 2 else ()):
+        for split, chosen in rows.items():
+            inside = members[chosen][target[chosen] == code]
+            if not len(inside):
+                raise DataError(
+                    f"no row of the class {name!r} is in the {split} split",
+                    fix="another seed=, other shares=, or more rows of this class",
+                )
+            if len(inside) < FEW:
+                notes.append(f"the class {name!r} has {len(inside)} rows in the {split} split: its rates are chance")
+            for number, group in enumerate(groups, start=1):
+                if not (inside == number).any():
+                    absent.setdefault((group, name), []).append(split)
+    return notes + [
+        f"no row of the group {group!r} has the class {name!r} in {', '.join(found)}: gaps between rates of this class "
+        "leave the group out there"
+        for (group, name), found in absent.items()
+    ]
 
 
 def check_shares(shares: Mapping[str, float]) -> dict[str, float]:

@@ -27,7 +27,7 @@ from hyperfront.tabular.reading import digest, load_bytes, parse
 from hyperfront.tabular.recipe import MODEL, SOLVER, recipe_for
 from hyperfront.tabular.schema import Schema, Task
 from hyperfront.tabular.showing import presentation
-from hyperfront.tabular.splits import SHARES, Plan, caveat, check_groups, split_column, split_rows
+from hyperfront.tabular.splits import SHARES, Plan, caveat, check_classes, check_groups, split_column, split_rows
 
 Splits = dict[str, tuple[Tensor, ...]]
 
@@ -98,7 +98,9 @@ def problem(
     divided_by = split_column(split, columns)
     schema, notes = discover(columns, wishes, rows["train"], [divided_by] if divided_by else [])
     encoded = encode(schema, columns)
-    notes += check_groups(schema.groups, encoded[3].numpy(), rows, smallest_group)
+    members = encoded[3].numpy()
+    notes += check_groups(schema.groups, members, rows, smallest_group)
+    notes += check_classes(schema.classes, encoded[2].numpy(), schema.groups, members, rows)
     if dropped:
         notes.insert(0, f"{dropped:,} rows have no target and are left out")
     if notes:
