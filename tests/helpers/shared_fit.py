@@ -53,6 +53,7 @@ CASES = {
     "statistics in turn": ("tensors", "statistics", {"solver": hf.EPO(), "batching": "loop"}),
     "loader": ("loader", "means", {"solver": hf.EPO()}),
     "uneven": ("uneven", "means", {"solver": hf.LS()}),
+    "recomputed": ("tensors", "means", {"solver": hf.EPO(), "checkpoint_activations": True}),
     "aligned": ("tensors", "means", {"solver": hf.EPO(), "align": True}),
 }
 

@@ -186,7 +186,7 @@ class Network:
             if before is not self.values:
                 places.fill(self.values)
             try:
-                with target.first_calls.watched(self, (args, kwargs)):
+                with target.first_calls.watched(self, (args, kwargs)), self._around():
                     output = target.skeleton(*args, **kwargs)
                 if assigned := places.assigned():
                     self._keep(assigned)
@@ -209,6 +209,10 @@ class Network:
         wanted = {name for (_, _, name, _), tensor in zip(entries, own) if tensor.requires_grad}
         ready = {name: t.detach().requires_grad_() if name in wanted else t for name, t in values.items()}
         return Network(self.target, ready, together=self.together)(*args, **kwargs)
+
+    def _around(self) -> AbstractContextManager:
+        around = self.target.around
+        return nullcontext() if around is None or self.together or not torch.is_grad_enabled() else around()
 
     def _turn(self) -> AbstractContextManager:
         """Inside, no other thread fills the places. Backward passes of a GPU call kept networks from threads of

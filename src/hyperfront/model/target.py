@@ -17,6 +17,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, Literal
 
@@ -95,6 +96,8 @@ class Target(nn.Module):
         self._register_shared()
         self._prepare_normalization()
         self.first_calls = FirstCalls(module)
+        self.around: Callable[[], AbstractContextManager] | None = None
+        """Entered around the calls of one ray's network in a step, if training recomputes activations."""
         self.places = Places(skeleton, module)
         self.places.leave()
 
@@ -285,6 +288,8 @@ class Target(nn.Module):
     def together(self, theta: Tensor) -> bool:
         """Whether a training step runs the forward and backward passes of all networks of ``theta [R, n]`` at once."""
         running = self.batchnorm == "shared" and self.training
+        if self.around is not None:
+            return False
         return self.stacking.wants_vmap(theta, running) or self.stacking.wants_streams(theta, running)
 
     # ---- BatchNorm -------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -84,6 +84,7 @@ def fit(
     batch_size: int | None = None,
     share_batch: bool = False,
     accumulate: int = 1,
+    checkpoint_activations: bool = False,
     optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] | None = None,
     lr: float | None = None,
     schedule: str | Callable[[Optimizer], LRScheduler] | None = None,
@@ -124,6 +125,8 @@ def fit(
         batch_size: Rows of a step, 256 by default. A loader has its own batch size.
         share_batch: Every ray of a step sees the whole batch; by default the batch is split among them.
         accumulate: The number of micro-batches in which a step takes its batch, for memory. They are one program.
+        checkpoint_activations: Run blocks of the network again in the backward pass instead of keeping their
+            activations, for memory (:mod:`hyperfront.training.recomputation`).
         optimizer: Makes an optimizer from the parameters; Adam with ``lr`` by default.
         lr: The learning rate of the default Adam, 0.001 by default.
         schedule: ``"cosine"``, the default, ``"constant"``, or a function that makes a scheduler from the optimizer. It
@@ -178,6 +181,7 @@ def fit(
         **{name: used[name] for name in SETTINGS},
         share_batch=share_batch,
         accumulate=accumulate,
+        checkpoint_activations=checkpoint_activations,
         optimizer=optimizer,
         seed=seed,
         deterministic=deterministic,
@@ -190,7 +194,6 @@ def fit(
     check_choice("engine", engine, ENGINES)
     device = expect_device(model.device if device is None else device)
     folder = RunFolder(files.as_path(out)) if out is not None else None
-    resume = resume or restarted()
     job = Job(
         model=model,
         problem=problem,
@@ -209,7 +212,7 @@ def fit(
         job.check()
     model.to(device)
     model.alignment, model.record = model.alignment[:0], job.record()  # an alignment is of the weights measured with it
-    with _together(job, resume):
+    with _together(job, resume := resume or restarted()):
         run = _prepare(job, engine, resume)
         with _discarding(job):
             history = run_epochs(job, *run)
@@ -224,7 +227,7 @@ def _together(job: Job, resume: bool) -> Iterator[None]:
     with ExitStack() as stack:
         with job.team.raising():
             stack.enter_context(_surroundings(job, resume))
-        with few_for_small_work(job.model.device, lambda: _work(job)):
+        with few_for_small_work(job.model.device, lambda: _work(job)), _memory(job):
             yield
         job.team.gather(None)  # the files are complete when any process returns
 
@@ -253,6 +256,15 @@ def _work(job: Job) -> float:
     with looking(source, device):
         batch = next(source.epoch(size, torch.Generator().manual_seed(0), device, 0), None)
     return 0.0 if batch is None else work(job.model, job.problem.inputs(batch))
+
+
+def _memory(job: Job) -> AbstractContextManager:
+    """Recompute activations within the ``with`` block, if asked to."""
+    if not job.settings.checkpoint_activations:
+        return nullcontext()
+    from hyperfront.training.recomputation import recomputing  # which few runs need
+
+    return recomputing(job.model.target, job.model.device)
 
 
 class _Prepared(NamedTuple):

@@ -106,9 +106,9 @@ class Job:
         }
 
     def _settings(self) -> dict[str, Any]:
-        """Describe the settings, without accumulation where there is none, as in files from before it was known."""
-        found = describe(self.settings)
-        return found if self.settings.accumulate > 1 else {key: found[key] for key in found if key != "accumulate"}
+        """Describe the settings, without those that save memory where they are off, as in older files."""
+        found, off = describe(self.settings), {"accumulate": 1, "checkpoint_activations": False}
+        return {key: value for key, value in found.items() if key not in off or value != off[key]}
 
     def identity(self) -> str:
         """Return the identity of the run: a checksum of the configuration, stored or about to be stored."""

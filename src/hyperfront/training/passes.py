@@ -40,7 +40,8 @@ def passes(model: ParetoModel, columns: Sequence[Tensor], wanted: list[Tensor], 
     """Compute the ``m`` gradients of each wanted tensor, one for every objective, summed over rays; a tensor or list
     each."""
     m = len(columns)
-    if model.target.stacking.vectorizes(wanted[0].device) and m * wanted[0].numel() <= SMALL:
+    vectorizes = model.target.around is None and model.target.stacking.vectorizes(wanted[0].device)
+    if vectorizes and m * wanted[0].numel() <= SMALL:
         losses = torch.stack(list(columns))
         cotangents = _identity(m, losses.dtype, losses.device)[..., None].expand(m, *losses.shape)
 

@@ -36,6 +36,7 @@ class Settings:
     validate_every: int
     patience: int | None
     accumulate: int = 1
+    checkpoint_activations: bool = False
 
     def __post_init__(self) -> None:
         for name in ("epochs", "rays_per_step", "batch_size", "validate_every", "accumulate"):
@@ -46,6 +47,7 @@ class Settings:
         check_number("warmup", self.warmup, 0, whole=True)
         check_number("lr", self.lr, 0)
         check_flag("share_batch", self.share_batch)
+        check_flag("checkpoint_activations", self.checkpoint_activations)
         check_flag("deterministic", self.deterministic)
         if self.precision is not None:
             check_choice("precision", self.precision, get_args(Precision))

@@ -42,7 +42,8 @@ def make_engine(name: str, epochs: Epochs) -> Engine:
     """Make the engine of that name; ``auto`` falls back to ``eager`` with a warning if a GPU cannot run the graph."""
     if name not in ENGINES:
         raise unknown_name("engine", name, ENGINES)
-    if not epochs.team.alone or epochs.settings.accumulate > 1:
+    settings = epochs.settings
+    if not epochs.team.alone or settings.accumulate > 1 or settings.checkpoint_activations:
         return _step_by_step(name, epochs)
     if name == "compiled" and epochs.model.device.type == "cpu":
         return Compiled(epochs)
@@ -63,10 +64,10 @@ def make_engine(name: str, epochs: Epochs) -> Engine:
 
 
 def _step_by_step(name: str, epochs: Epochs) -> Engine:
-    """Make the engine of steps in micro-batches, or of several processes that wait for each other."""
+    """Make the engine of steps that save memory, or of several processes that wait for each other."""
     if name not in ("auto", "eager"):
         raise HyperfrontError(
-            "steps of several processes or micro-batches are taken one by one",
+            "steps of several processes, of micro-batches or with recomputed activations are taken one by one",
             got=f"engine = {name!r}",
             expected='"auto" or "eager"',
         )
