@@ -39,7 +39,7 @@ def make(
     out: Folder = RESULTS,
     runs: Folder = Path("runs/reproduce"),
 ) -> None:
-    """Make tables and figures of the paper: train what they need, and put ours beside the paper's.
+    """Make tables and figures of the paper: train what they need, and show our numbers beside the paper's.
 
     The command writes data.json, table.md, figure.png and figure.svg of each item to OUT/PRESET/ITEM. Items share their
     training runs, and finished runs are not repeated: after an interruption, the same command continues. Examples:
@@ -92,7 +92,7 @@ def report(
     *,
     out: Annotated[Path, tyro.conf.arg(metavar="FILE")] = Path("report.html"),
 ) -> None:
-    """Build one page from a folder of results: every table and figure of the paper, ours beside the paper's.
+    """Build one page from a folder of results: every table and figure, with our numbers beside the paper's.
 
     The page is one file that needs no script and no network. It has the items that `python -m reproduction make`
     made with the preset full.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.helpers.command import hyperfront
+from tests.helpers.tutorial import follow
 
 DOCS = Path(__file__).parents[1] / "docs"
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
@@ -20,16 +18,13 @@ TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda path: path.stem)
 def test_a_tutorial_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    threads, names = torch.get_num_threads(), {}
+    monkeypatch.syspath_prepend(tmp_path)
+    threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    blocks = re.findall(r"^```(python|console)\n(.*?)^```", page.read_text(), flags=re.DOTALL | re.MULTILINE)
-    assert blocks
-    for language, block in blocks:
-        if language == "python":
-            exec(compile(block, page.name, "exec"), names)  # our own text
-        for command in re.findall(r"^\$ hyperfront (.*)", block, flags=re.MULTILINE):
-            hyperfront(*shlex.split(command), folder=tmp_path)
+    follow(page, tmp_path)
     torch.set_num_threads(threads)
+    for file in tmp_path.glob("*.py"):  # another page may have a module of that name
+        sys.modules.pop(file.stem, None)
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import torch
 import tyro
 
-from hyperfront.apps.cli.arguments import Folder, TrainedRun, Which, option
+from hyperfront.apps.cli.arguments import TrainedRun, Which, option
 from hyperfront.apps.cli.opening import open_model
 from hyperfront.apps.cli.output import console, counted, show_table
 from hyperfront.errors import HyperfrontError
@@ -32,7 +32,7 @@ def predict(
     threshold: Annotated[float, tyro.conf.arg(metavar="X")] = 0.5,
     encoding: Annotated[str | None, option("NAME")] = None,
     which: Which = None,
-    out: Folder = None,
+    out: Annotated[Path | None, option("FILE")] = None,
 ) -> None:
     """Predict the rows of a table with a run that was trained on a table.
 

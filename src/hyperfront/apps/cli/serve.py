@@ -59,9 +59,9 @@ def serve(
     Args:
         host: Address to listen on; 0.0.0.0 is all of them.
         port: Port to listen on.
-        name: Model's name; by default that of folder or file.
+        name: Name of the model; by default the name of the folder or file.
         at: Default ray, for requests without one.
-        select: Default ray, as the best of a loss or score within limits.
+        select: Default ray, chosen at the start: the best loss or score within limits.
         input: Inputs without a problem: NAME:DATATYPE:SIZES of one row, -1 for a free size.
         workers: Processes that share the port.
         threads: CPU threads of each worker.

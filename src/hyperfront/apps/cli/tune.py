@@ -69,7 +69,7 @@ def tune(
 
     A hypernetwork (phn-SOLVER) gets the settings with the best validation hypervolume. One model per ray (SOLVER) is
     trained at one ray; dominated configurations are dropped, and the most uniform remaining one wins. Bad trials are
-    pruned. The same command continues a stopped study; many machines can share a study by its --storage. Examples:
+    pruned. Run the same command again to continue a stopped study; machines share a study by its --storage. Examples:
         hyperfront tune adult --search lr=1e-4..1e-2 hidden=50..200 alpha=0.1..1.0
         hyperfront compare adult --methods epo --tuned runs/tune-adult-quick
 
@@ -82,7 +82,7 @@ def tune(
         validate_every: Epochs between validations, which may prune.
         seed: Seed of all trials and the search.
         out: Folder for METHOD.json; by default runs/tune-PROBLEM-PRESET plus changed settings.
-        storage: Data base of the trials, as optuna names it.
+        storage: Database of the trials, as optuna names it.
     """
     named = find(
         problem,
