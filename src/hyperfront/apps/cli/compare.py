@@ -85,12 +85,12 @@ def compare(
     """Compare methods on a problem: quality, time and parameters in one table.
 
     All methods get the same rays and seeds, and keep the weights of the best epoch.
-    The table shows test data. After an interruption, run the same command again. Example:
+    The table shows test data. The same command continues a stopped run. Example:
         hyperfront compare fonseca --methods phn-epo,ls,epo,pmtl,mgda,nsga3,moead
 
     Args:
         rays: Rays, evenly laid out.
-        seeds: Number of seeds for each method: 0, 1, ...
+        seeds: Number of seeds for each method.
         arguments: Arguments of the problem, such as rows=2000.
         epochs: Passes of gradient methods over the data.
         tuned: Folder of settings that `tune` found.
