@@ -85,7 +85,7 @@ def compare(
     """Compare methods on a problem: quality, time and parameters in one table.
 
     All methods get the same rays and seeds, and keep the weights of the best epoch.
-    The table shows test data. The same command continues a stopped run. Example:
+    The table shows test data. Run it again to continue. Example:
         hyperfront compare fonseca --methods phn-epo,ls,epo,pmtl,mgda,nsga3,moead
 
     Args:

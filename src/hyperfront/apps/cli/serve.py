@@ -59,9 +59,9 @@ def serve(
     Args:
         host: Address to listen on; 0.0.0.0 is all of them.
         port: Port to listen on.
-        name: Name of the model; by default the name of the folder or file.
+        name: Name of the model; by default its folder's.
         at: Default ray, for requests without one.
-        select: Default ray, chosen at the start: the best loss or score within limits.
+        select: Default ray: the best within limits, in words.
         input: Inputs without a problem: NAME:DATATYPE:SIZES of one row, -1 for a free size.
         workers: Processes that share the port.
         threads: CPU threads of each worker.
