@@ -48,7 +48,7 @@ class Method:
     gives: Literal["front", "points", "ideal"] = "front"
     """``front``: a point for each ray; ``points``: a set of points without rays; ``ideal``: one model per objective."""
     population: bool = False
-    """Whether it evolves a population, of which a result has the individuals nearest to the rays."""
+    """Whether it evolves a population; a result has the individuals nearest to the rays."""
     starts_from: str | None = None
     """The method whose trained models it begins with; it also takes the settings tuned for that method."""
     tunable: frozenset[str] = frozenset()

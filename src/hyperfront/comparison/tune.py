@@ -4,7 +4,7 @@
 - One model per ray is trained at the central ray only, since all rays would be too expensive. Each configuration gives
   a point of validation losses; dominated points are dropped, and of the rest the most uniform wins.
 
-Bad configurations are pruned (:mod:`hyperfront.comparison.pruning`). Trials are kept in a data base (SQLite, or any
+Bad configurations are pruned (:mod:`hyperfront.comparison.pruning`). Trials are kept in a database (SQLite, or any
 that optuna can use, also by many machines at once), so that a stopped study can be continued.
 """
 
@@ -60,7 +60,7 @@ def tune(
     refuse_several("tune")
     optuna, trials = load_optuna(), check_search(problem, method, protocol, space=space, trials=trials, seed=seed)
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # its log lines repeat what ``notify`` shows
-    with stop_requests() as stop:  # a data base may swallow Ctrl-C while it cleans up, so it is checked between trials
+    with stop_requests() as stop:  # a database may swallow Ctrl-C while it cleans up, so it is checked between trials
         study = _study(problem, method, protocol, space, storage, seed)
         train = Trials(problem, find_method(method), protocol, seed, callbacks).train
 
@@ -87,7 +87,7 @@ def tune(
 
 
 def _study(problem: Problem, method: str, protocol: Protocol, space: Space, storage: str, seed: int) -> Any:
-    """The study in the data base, which may already have trials with the same settings."""
+    """The study in the database, which may already have trials with the same settings."""
     optuna, warmup = load_optuna(), math.ceil(WARMUP * protocol.recipe_of(method).epochs)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
@@ -105,7 +105,7 @@ def _study(problem: Problem, method: str, protocol: Protocol, space: Space, stor
 
 
 def _storage(address: str) -> Any:
-    """The data base of trials; a trial whose process died is tried again."""
+    """The database of trials; a trial whose process died is tried again."""
     from sqlalchemy.exc import SQLAlchemyError  # comes with optuna
 
     storages = load_optuna().storages
@@ -114,7 +114,7 @@ def _storage(address: str) -> Any:
         return storages.RDBStorage(address, heartbeat_interval=HEARTBEAT, heartbeat_stale_trial_callback=again)
     except (ImportError, SQLAlchemyError) as error:
         raise HyperfrontError(
-            "the data base of trials cannot be used",
+            "the database of trials cannot be used",
             got=f"{address}: {str(error).splitlines()[0]}",
             expected="an address of SQLAlchemy, such as sqlite:///trials.db, and its driver",
             fix="check the address, and install the driver that it names",
@@ -136,7 +136,7 @@ def _check_study(study: Any, settings: dict[str, Any]) -> None:
     if stored is None or not study.get_trials(deepcopy=False, states=(states.COMPLETE, states.PRUNED, states.RUNNING)):
         study.set_user_attr("settings", settings)
         return
-    what, fix = "the study has trials with other settings", "use the same settings, another folder (--out) or data base"
+    what, fix = "the study has trials with other settings", "use the same settings, another folder (--out) or database"
     refuse_difference(stored, settings, what=what, fix=fix)
 
 

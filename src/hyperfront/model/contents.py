@@ -15,7 +15,7 @@ from torch import Tensor, nn
 _ATOMS = (str, bytes, int, float, complex, type(None), type, ModuleType, torch.dtype, torch.device, torch.Generator)
 _REGISTERED = {"_parameters", "_buffers", "_modules"}
 _FOR_FILES = {"_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks"}
-_RECURRENT = {"_flat_weights", "_flat_weight_refs"}  # made anew from the layer's own
+_RECURRENT = {"_flat_weights", "_flat_weight_refs"}  # rebuilt from the layer's own parameters
 _EMPTY = CellType()  # a variable of a closure that has no value yet
 
 
@@ -50,7 +50,7 @@ class Found(NamedTuple):
     fixed: str = ""
     """The kind of the tuple, set or other thing around it in which nothing can be replaced."""
     foreign: str = ""
-    """The kind of the function or reference on the way, of which a copy of the module has no copy."""
+    """The kind of the function or reference on the way; a copy of the module shares it with the original."""
     owner: str = ""
     """The type of the layer on the way that is not registered."""
 

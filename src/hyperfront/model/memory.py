@@ -1,4 +1,4 @@
-"""Shared memory: refuse tensors of which a change of one changes the other, since generated ones would not."""
+"""Shared memory: refuse tensors that change together, since generated tensors would not."""
 
 from __future__ import annotations
 

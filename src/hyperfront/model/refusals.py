@@ -60,7 +60,7 @@ def _refuse_parameter(name: str, parameter: nn.Parameter) -> None:
 
 
 ONCE = "run the module once before wrapping it, if only its first call does so"
-WRITTEN = "the forward pass changes its weights in place, and generated weights are made anew for every call"
+WRITTEN = "the forward pass changes its weights in place, and weights are generated again for every call"
 WRITTEN_FIX = f"{ONCE}; else compute with changed copies (self.weight.clamp(...)), or leave them out of generate=..."
 _FAILURES = {
     "you can only change requires_grad flags of leaf variables": (

@@ -42,7 +42,7 @@ class Places:
 
     def __init__(self, module: nn.Module, origin: nn.Module | None = None):
         self.origin = tuple(map(weakref.ref, origin.parameters())) if origin is not None else ()
-        """The parameters of the module that was handed over, of which this one is a copy, as long as they live."""
+        """The parameters of the user's module (this one is its copy), as long as they live."""
         first: dict[Tensor, str] = {}
         self.entries, self.own, self.caches = _Opaque(), _Opaque(), _Opaque()
         """``entries``: container, key, the first name of its tensor (which tied tensors share), and the kind of place.

@@ -39,7 +39,7 @@ class Teacher(ABC):
 
     @abstractmethod
     def __call__(self, x: Batch, rays: Tensor) -> Any:
-        """Compute outputs ``[B, ...]`` for inputs ``x [B, ...]``, of which every ray of ``rays [R, m]`` has ``B / R``
+        """Compute outputs ``[B, ...]`` for inputs ``x [B, ...]``; every ray of ``rays [R, m]`` has ``B / R``
         rows in turn."""
 
     def ready(self, student: ParetoModel, convention: str) -> None:

@@ -30,7 +30,7 @@ class Status(IntEnum):
     AS_NAMED = 0  # by the method that the solver is named after
     RELAXED = 1  # after dropping a constraint that could not be met
     MIN_NORM = 2  # by the min-norm weights, which descend for all objectives
-    FLOORED = 3  # as named, with a loss of zero; solvers that need positive losses raise it to a small number
+    FLOORED = 3  # by that method, with a loss of zero; solvers that need positive losses raise it to a small number
     INVALID = 4  # unsolved: a loss is NaN, infinite or negative; the weights are the ray
 
 

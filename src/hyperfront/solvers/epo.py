@@ -31,7 +31,7 @@ largest product, nor any other product above the average. For ``m = 2`` this is 
 
 Programs (4) and (6) are always feasible, since the min-norm weights satisfy their constraints. The last constraint of
 (5) can be infeasible for ``m >= 3`` (a few per cent of random instances); it is then dropped, and the ray counted as
-relaxed. A ray that cannot be met is counted as named, since no single step can detect it: (4) and (6) are solved there
+relaxed. A ray that cannot be met counts as solved, since no single step can detect it: (4) and (6) are solved there
 as at any ray.
 
 The weights do not change with the scale of the Gram matrix. They do change with the scale of the rays, since ``a``

@@ -158,7 +158,7 @@ class Examination:
         begun = self.folder.records() or self.folder.best.exists() or self.wrong
         if newest is None and begun:
             problem = self.wrong.get(last) or "it is missing"
-            yield Finding(last.name, problem, "no checkpoint is left to continue from; start the run anew")
+            yield Finding(last.name, problem, "no checkpoint is left to continue from; start a new run")
         if newest is None:
             return
         if last in self.wrong or not last.exists():

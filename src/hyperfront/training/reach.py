@@ -32,7 +32,7 @@ def refuse_unreached(objectives: Sequence[str], losses: Sequence[Tensor], theta:
         raise LossError(
             f"the objective {name!r} does not depend on the generated weights",
             got="a constant" if constant else "gradients for tensors outside of the network alone",
-            expected="a loss computed from what the network returns that losses(network) is given",
+            expected="a loss of the output of the network that losses(network) gets",
             fix="call that network instead of the module that was wrapped, take auxiliary losses from its output, and "
             "do not detach it",
         )
@@ -46,7 +46,7 @@ def outside(model: ParetoModel, losses: Sequence[Tensor], theta: Tensor) -> list
         raise LossError(
             "the losses depend on the module that was wrapped, whose own weights belong to no ray",
             got=f"gradients for its parameters of shapes {trainable(strange)}",
-            expected="losses of what the network returns that losses(network) is given",
+            expected="losses of the output of the network that losses(network) gets",
             fix="call that network instead, and take auxiliary losses from its output: return them in forward",
         )
     return list(found.values())

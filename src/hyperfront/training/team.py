@@ -56,7 +56,7 @@ class Team:
         return max(self.gather(number))
 
     def share(self, work: Callable[[Tensor], Sequence[Tensor]], items: Tensor) -> list[Tensor]:
-        """Return ``work(items)``, tensors with a row for each item, of which every rank computes some rows."""
+        """Return ``work(items)``, tensors with a row for each item; every rank computes some of the rows."""
         if self.alone or not len(items):
             return list(work(items))
         own = range(self.rank, len(items), self.size)

@@ -39,7 +39,7 @@ def validate(
 
 
 def measured(model: ParetoModel, split: Split, rays: Tensor, *, batch_size: int, team: Team) -> Front:
-    """Measure a front, of which every rank measures some rays on all rows: so any loss and any loader can be used."""
+    """Measure a front: every rank measures some rays, on all rows. So any loss and any loader can be used."""
     if team.alone:
         return evaluate(model, split, rays, batch_size=batch_size)
     own = rays[team.rank :: team.size]

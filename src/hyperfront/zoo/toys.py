@@ -246,7 +246,7 @@ ENTRIES = {
     "vlmop2": Entry(vlmop2, "the two wells of fonseca, in the box [-2, 2]^d", {"best": TOY}, "variables=2"),
     "zdt1": Entry(zdt1, "convex front", {"best": TOY}, "variables=30"),
     "zdt2": Entry(zdt2, "concave front", {"best": TOY}, "variables=30 box=sine|sigmoid"),
-    "zdt3": Entry(zdt3, "front in five pieces, of which EPO stays on one", {"best": TOY}, "variables=30"),
+    "zdt3": Entry(zdt3, "front in five pieces; EPO stays on one", {"best": TOY}, "variables=30"),
     "dtlz2": Entry(
         dtlz2,
         "the unit sphere, any number of objectives",

@@ -20,8 +20,8 @@ class Choice(BaseModel):
     """A loss or score to minimize or maximize, and limits: a number, or a pair such as ``[">=", 0.9]``."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    minimize: Annotated[str | None, Field(description="The name of a loss or score of which less is better")] = None
-    maximize: Annotated[str | None, Field(description="The name of a score of which more is better")] = None
+    minimize: Annotated[str | None, Field(description="The name of a loss or score; less is better")] = None
+    maximize: Annotated[str | None, Field(description="The name of a score; more is better")] = None
     subject_to: Annotated[dict[str, Limit], Field(description="Limits by name of loss or score")] = {}
 
     confidence: Annotated[float | None, Field(description="Certify the limits with this probability", ge=0.5, lt=1)] = (
