@@ -10,8 +10,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # for this process, before torch 
 
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
 
 torch.set_num_threads(1)
+# The same examples in every run, however long a busy machine takes for them.
+settings.register_profile(
+    "hyperfront", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("hyperfront")
 # A shell lets jobs in the background ignore Ctrl-C, and nohup lets them ignore SIGHUP; the tests send both.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
@@ -74,7 +74,7 @@ def gradients(model: hf.ParetoModel) -> list[Tensor]:
     return found
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 @given(
     module=modules(),
     parts=st.sampled_from([2, 3, 4, 12]),

@@ -20,7 +20,7 @@ from hyperfront.problem.splits import as_source, as_sources
 from hyperfront.storage.batches import arguments, row_range, rows, split, take
 from hyperfront.storage.nests import map_tensors, tensors
 
-random_inputs = settings(max_examples=60, deadline=None, derandomize=True)
+random_inputs = settings(max_examples=60)
 CPU = torch.device("cpu")
 Pair = namedtuple("Pair", "x y")
 

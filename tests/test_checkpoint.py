@@ -22,7 +22,10 @@ from hyperfront.storage import checkpoint, files, trees
 from hyperfront.storage.nests import tensors
 
 random_inputs = settings(
-    max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 WRITTEN = Path(__file__).parent / "data"
 QUESTION, ANSWER = (torch.tensor([[1.0, 2.0, 3.0]]), [[0.25, 0.75]]), torch.tensor([[[2.5330422]]])

@@ -6,7 +6,6 @@ import json
 import math
 import os
 import re
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -22,7 +21,6 @@ from hyperfront.training.runs import RunFolder
 from tests.helpers.command import hyperfront as in_this_process
 from tests.helpers.command import hyperfront_process as hyperfront
 from tests.helpers.data import DATA
-from tests.helpers.waiting import LIMIT, until
 
 
 @pytest.fixture(scope="module")
@@ -125,23 +123,14 @@ def test_a_reader_that_has_read_enough_is_no_error():
 
 @pytest.mark.slow
 def test_ctrl_c_says_how_to_continue_and_the_command_it_names_works(tmp_path):
-    words = ["train", "fonseca", "--out", "run", "--epochs", "12"]
-    command = [sys.executable, "-c", "from hyperfront.apps.cli import main; main()", *words]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-    )
-    with process:
-        until((tmp_path / "run" / "last.safetensors").exists, process)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=LIMIT)
-    assert process.returncode == 130
-    assert "saved to run" in errors
-    assert "hyperfront train fonseca --out run --epochs 12 --resume\n" in errors
-    assert "Traceback" not in errors
-    hyperfront(*words, "--resume", folder=tmp_path)
+    words = ["train", "fonseca", "--out", "run", "--epochs", "4"]
+    program = ["-m", "tests.helpers.interrupted", "2", "1"]
+    said = hyperfront(*words, folder=tmp_path, code=130, program=program)
+    assert "saved to run" in said
+    assert "hyperfront train fonseca --out run --epochs 4 --resume\n" in said
+    in_this_process(*words, "--resume", folder=tmp_path)
     epochs = [json.loads(line)["epoch"] for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
-    assert epochs == list(range(1, 13))
+    assert epochs == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ from hyperfront.zoo import toys
 from reproduction import Store
 from tests.helpers.command import hyperfront
 from tests.helpers.data import DATA
-from tests.helpers.waiting import LIMIT
+from tests.helpers.interrupted import ctrl_c_after
 
 ROOT = Path(__file__).parents[1]
 METHODS = ["phn-epo", "ls", "epo", "pmtl", "mgda", "cpmtl", "nsga3", "moead", "single"]
@@ -45,29 +45,9 @@ FOLDER = "-".join(["compare-vlmop2-best-3-rays-2-epochs", *FEW])
 QUICK = ["--epochs", "2", "--options", *FEW]
 
 
-INTERRUPTED = """
-import os, signal
-from hyperfront.apps.cli import main
-from hyperfront.training import Progress
-
-ended, show = [], Progress.epoch_ended
-
-def epoch_ended(self, record):
-    show(self, record)
-    ended.append(record["epoch"])
-    if ended.count(1) == 2 and record["epoch"] == 2:  # the second of the trainings is under way
-        os.kill(os.getpid(), signal.SIGINT)
-
-Progress.epoch_ended = epoch_ended
-main()
-"""
-
-
-def started(
-    *words: str, folder: Path, program: str = "from hyperfront.apps.cli import main; main()"
-) -> subprocess.Popen:
-    """The command in a process of its own, to be interrupted."""
-    command = [sys.executable, "-c", program, *words]
+def started(*words: str, folder: Path) -> subprocess.Popen:
+    """The command in a process of its own, beside another one."""
+    command = [sys.executable, "-c", "from hyperfront.apps.cli import main; main()", *words]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
     return subprocess.Popen(
         command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
@@ -152,11 +132,9 @@ def test_the_points_are_the_different_ones(tmp_path):
 
 def test_after_ctrl_c_the_same_command_ends_where_it_would_have(tmp_path):
     words = ["compare", "vlmop2", "--methods", "ls,phn-ls", "--rays", "3", "--seeds", "1", "--epochs", "6"]
-    process = started(*words, folder=tmp_path, program=INTERRUPTED)
     folder = tmp_path / "runs" / "compare-vlmop2-best-3-rays-6-epochs"
-    with process:
-        _, errors = process.communicate(timeout=LIMIT)
-    assert process.returncode == 130 and "the same command continues" in errors
+    with ctrl_c_after(2, training=2):
+        assert "the same command continues" in hyperfront(*words, folder=tmp_path, code=130)
     assert [file.name for file in (folder / "results").iterdir()] == ["ls-0.json"]
     text = hyperfront(*words, folder=tmp_path)
     assert text.count("finished before") == 1
@@ -278,11 +256,9 @@ def test_one_model_per_ray_is_tuned_at_one_ray_and_compare_takes_what_was_found(
 def test_a_hypernetwork_is_tuned_by_its_hypervolume_and_a_stopped_trial_is_taken_up_again(tmp_path):
     words = ["tune", "vlmop2", "--method", "phn-ls", "--epochs", "12", "--search", "lr=1e-3..1e-1", "hidden=4..8"]
     words += ["--trials", "3", "--out", "t", "--storage", f"sqlite:///{tmp_path}/shared.db"]
-    process = started(*words, folder=tmp_path, program=INTERRUPTED)
-    with process:
-        before, errors = process.communicate(timeout=LIMIT)
-    assert process.returncode == 130 and "same command" in errors
-    assert len(re.findall("^trial ", before, flags=re.MULTILINE)) == 1
+    with ctrl_c_after(2, training=2):
+        before = hyperfront(*words, folder=tmp_path, code=130)
+    assert "same command" in before and len(re.findall("^trial ", before, flags=re.MULTILINE)) == 1
     text = hyperfront(*words, folder=tmp_path)
     reached = [float(v) for v in re.findall(r"^trial .* hypervolume (\S+),", text, flags=re.MULTILINE)]
     assert len(reached) == 2  # the one that was stopped, again, and the one that was left

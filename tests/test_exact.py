@@ -15,7 +15,7 @@ from hyperfront.front.evidence import BoundedGap, BoundedMean
 
 
 @given(st.integers(0, 40), st.integers(1, 40), st.floats(0.001, 0.999))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_the_binomial_test_is_that_of_scipy(ones, rows, limit):
     ones = min(ones, rows)
     expected = stats.binomtest(ones, rows, limit, alternative="less").pvalue
@@ -74,7 +74,7 @@ def test_the_constrained_maximum_of_the_likelihood_is_found():
 
 
 @given(st.integers(1, 200), st.floats(0.01, 0.9), st.sampled_from([0.025, 0.1]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_new_rows_keep_the_limit_if_the_population_keeps_the_tighter_one(rows, limit, level):
     tight = exact.future(limit, rows, level, ones=True)
     assert stats.binom.sf(np.floor(rows * limit + 1e-9), rows, tight) <= level + 1e-9

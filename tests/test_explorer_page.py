@@ -246,7 +246,7 @@ def test_rays_in_space_are_where_the_model_was_asked_to_go(chromium, exploration
     """In the convention inverse all ``r_j l_j`` are equal along the line, whatever the model made of it."""
     with opened(chromium, explorations[3].url) as page:
         page.evaluate("goTo([0.5, 0.3, 0.2])")
-        page.wait_for_timeout(100)
+        page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
         drawn = page.evaluate(
             """() => {
                 const line = document.querySelector(".ray.now");

@@ -39,7 +39,7 @@ SIZES = {
 every_data_set = pytest.mark.parametrize("name", DATA_SETS)
 _NO_ACS = pytest.mark.skipif(not (DATA and (DATA / ACS.files[0]).is_file()), reason="needs acs/employment.csv.gz")
 every_real_table = pytest.mark.parametrize("name", ["adult", "default", "bank", pytest.param("acs", marks=_NO_ACS)])
-random_inputs = settings(max_examples=60, deadline=None, derandomize=True)
+random_inputs = settings(max_examples=60)
 
 
 # ---- the real tables ---------------------------------------------------------------------------------------------

@@ -356,7 +356,9 @@ def nodes(tree, path=()):
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
 def test_an_altered_document_gives_an_error_or_the_same_model(run, tmp_path, data):
     tensors, document = checkpoint.read(run / "last.safetensors")
     model = copy.deepcopy(document["model"])
@@ -379,7 +381,9 @@ def test_an_altered_document_gives_an_error_or_the_same_model(run, tmp_path, dat
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
 def test_an_altered_front_gives_an_error_or_a_front_that_fits_together(run, tmp_path, data):
     document = json.loads((run / "front.json").read_text())
     document["truth"] = document["truth"] and document["truth"][:3]

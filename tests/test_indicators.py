@@ -29,7 +29,7 @@ from hyperfront.indicators import (
 )
 from hyperfront.preferences import through
 
-random_inputs = settings(max_examples=100, deadline=None, derandomize=True)
+random_inputs = settings(max_examples=100)
 
 
 def tables(low: float, high: float, *, rows: tuple[int, int] = (1, 6), integers: bool = False):

@@ -83,7 +83,7 @@ def test_a_process_that_was_started_meanwhile_and_lives_on_does_not_keep_the_loc
         (tmp_path / "file").touch()
         child = os.fork()
         if not child:
-            time.sleep(60)
+            time.sleep(600)
             os._exit(0)
     try:
         with alone_in(tmp_path):

@@ -161,7 +161,7 @@ def grouped(draw):
 
 
 @given(grouped())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_gap_is_the_largest_difference_between_the_means_of_groups_with_rows(drawn):
     groups, values, members = drawn
     gap = by_group(groups)

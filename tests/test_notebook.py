@@ -29,6 +29,7 @@ from hyperfront.training import Callback, Progress
 from tests.helpers import explored
 from tests.helpers.chromium import chromium
 from tests.helpers.notebooks import execute
+from tests.helpers.waiting import LIMIT
 
 __all__ = ["chromium"]  # the fixture
 EVIL = ("</td></table><script>alert(1)</script>", "<img src=x onerror=alert(2)>\"'&$x_ \\frac{$ 損失")
@@ -286,8 +287,7 @@ def notebook(tmp_path_factory):
         "fails": "hf.fit(model, problem, epochs=3, batch_size=16, validation_rays=3, solver=3)",
         "explore": "first = hf.explore(run, problem)\nfirst",
         "twice": "second = hf.explore(run, problem)\nsecond",
-        "interrupt": "import os, signal, threading, time\n"
-        "threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()\ntime.sleep(30)",
+        "interrupt": "import os, signal\nos.kill(os.getpid(), signal.SIGINT)",
         "answers": "import urllib.request\n[urllib.request.urlopen(page.url).status for page in (first, second)]",
     }
     executed = execute(tmp_path_factory.mktemp("notebook"), *cells.values())
@@ -350,7 +350,7 @@ def test_the_kernel_ends_in_order_while_a_front_is_measured(notebook):
 def test_a_script_ends_in_order_while_a_front_is_measured():
     """At its last line, and by Ctrl-C."""
     start = f"{SLOW}\npages = [hf.explore(run, problem).url for _ in range(2)]\n"
-    waits = start + "print('ready', flush=True)\nimport time\ntime.sleep(60)"
+    waits = start + "print('ready', flush=True)\nimport time\ntime.sleep(600)"
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with (
         subprocess.Popen([sys.executable, "-c", start], **options) as ends,
@@ -358,8 +358,8 @@ def test_a_script_ends_in_order_while_a_front_is_measured():
     ):
         assert stops.stdout.readline() == "ready\n"
         stops.send_signal(signal.SIGINT)
-        assert ends.communicate(timeout=60) == ("", "")
-        _, errors = stops.communicate(timeout=60)
+        assert ends.communicate(timeout=LIMIT) == ("", "")
+        _, errors = stops.communicate(timeout=LIMIT)
     assert (ends.returncode, stops.returncode) == (0, -signal.SIGINT)
     assert re.fullmatch(r"Traceback.*KeyboardInterrupt\n", errors, re.DOTALL)
     assert errors.count("Traceback") == 1

@@ -313,7 +313,7 @@ def test_a_view_at_scale_two_is_a_quarter_of_the_image_with_half_its_depth(x, y)
     assert classes.equal(part[1])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 2**31))
 def test_drawn_views_keep_ranges_and_invent_no_class_and_no_depth(seed):
     batch = batch_of(4)

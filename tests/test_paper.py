@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import re
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -37,6 +32,7 @@ from reproduction.verdicts import STATEMENTS
 from tests.helpers.chromium import chromium  # noqa: F401 (a fixture)
 from tests.helpers.command import reproduction
 from tests.helpers.data import DATA
+from tests.helpers.interrupted import ctrl_c_after
 
 RESULTS = Path(__file__).parents[1] / "reproduction" / "results"
 MNIST, PEOPLE = ("multi-fashion-mnist", "multi-fashion", "multi-mnist"), ("adult", "default", "bank")
@@ -449,31 +445,9 @@ def test_mistakes_get_an_answer(words, message, tmp_path):
 
 
 def test_ctrl_c_says_how_to_continue(tmp_path):
-    command = [
-        sys.executable,
-        "-c",
-        "from reproduction.__main__ import main; main()",
-        "make",
-        "figure-8",
-        "--out",
-        "results",
-        "--preset",
-        "full",
-    ]
-    root = RESULTS.parents[1]
-    path = os.pathsep.join([str(root), str(root / "src")])
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": path}
-    process = subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-    )
-    checkpoint = tmp_path / "runs" / "reproduce" / "full" / "problem2-phn" / "phn-epo-0" / "last.safetensors"
-    with process:
-        while not checkpoint.exists():
-            assert process.poll() is None, process.stderr.read()
-            time.sleep(0.02)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130 and "stopped in figure-8; the same command continues" in errors
+    with ctrl_c_after(1):
+        said = reproduction("make", "figure-8", "--out", "results", "--preset", "full", folder=tmp_path, code=130)
+    assert "stopped in figure-8; the same command continues" in said
 
 
 def test_an_item_whose_data_are_missing_does_not_stop_the_others(tmp_path):

@@ -25,7 +25,7 @@ from hyperfront.preferences import (
     validate,
 )
 
-random_inputs = settings(max_examples=60, deadline=None, derandomize=True)
+random_inputs = settings(max_examples=60)
 objectives = st.integers(2, 5)
 seeds = st.integers(0, 2**31)
 
@@ -285,7 +285,7 @@ def test_loss_weights_cannot_be_converted(source, to):
 
 
 @given(objectives, st.integers(1, 6), seeds, st.sampled_from([torch.float32, torch.float64]))
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 def test_interpolation_is_exact_for_affine_functions_and_local(m, partitions, seed, dtype):
     points, grid = simplex(20, m, seed).to(dtype), das_dennis(m, partitions).to(dtype)
     weights = interpolation(points, partitions)

@@ -234,7 +234,7 @@ def test_the_distance_is_that_to_the_nearest_of_many_points(case):
 
 
 @given(st.floats(-5, 5), st.floats(0.1, 10), st.integers(0, 1000))
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=50)
 def test_a_bounded_point_covers_its_box_and_moves_almost_everywhere(low, width, seed):
     point = Point(1000, (low, low + width)).double()
     low, width = float(point.low[0]), float(point.width[0])
@@ -318,7 +318,7 @@ def supervised(**options) -> hf.Problem:
     st.lists(st.floats(-10, 10), min_size=2, max_size=2),
     st.sets(st.sampled_from(["error", "gain"])),
 )
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=50)
 def test_solvers_see_how_far_a_value_is_from_the_ideal_in_its_unit(scale, ideal, maximize):
     problem = supervised(scale=dict(zip(MEASURES, scale)), ideal=dict(zip(MEASURES, ideal)), maximize=sorted(maximize))
     losses = problem.losses(lambda x: x.double(), (X,))

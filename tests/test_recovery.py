@@ -7,8 +7,6 @@ import os
 import shutil
 import signal
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -22,7 +20,6 @@ from hyperfront.storage import checkpoint, files
 from hyperfront.training import Callback, checkpoints
 from hyperfront.training.interrupt import Terminated
 from tests.helpers import runs
-from tests.helpers.waiting import LIMIT, until
 
 RESULTS = ("last.safetensors", "previous.safetensors", "best.safetensors", "front.json")
 SETTINGS = {"epochs": 6, "lr": 0.05, "schedule": "constant", "seed": 7}  # the best epoch is not the last one
@@ -326,11 +323,7 @@ def test_sigterm_and_sighup_save_and_the_exit_code_says_so(number, tmp_path, who
 
 
 def test_a_script_that_is_terminated_ends_with_the_exit_code_of_the_signal(tmp_path):
-    command = [sys.executable, "-m", "tests.helpers.runs", tmp_path / "run"]
-    process = subprocess.Popen(command, cwd=Path(__file__).parents[1])
-    until((tmp_path / "run" / "last.safetensors").exists, process)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(LIMIT) == 143
+    assert runs.process(tmp_path / "run", signal.SIGTERM, "20").returncode == 143
 
 
 def test_nohup_and_handlers_of_the_user_keep_their_signals(tmp_path):

@@ -50,7 +50,7 @@ def files(tmp_path, monkeypatch):
 
 
 @given(st.integers(1, 30), st.integers(1, 30), st.sampled_from(["x", "name", "sarcos_inv_test"]))
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=20)
 def test_matrices_are_read_as_scipy_writes_them(tmp_path_factory, rows, columns, name):
     matrix = np.random.default_rng(rows).normal(size=(rows, columns))
     path = tmp_path_factory.mktemp("mat") / "m.mat"
@@ -116,7 +116,7 @@ def distance(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0.001, 0.2))
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=15)
 def test_blocks_keep_their_distance(seed, share):
     check_blocks(np.flatnonzero(np.random.default_rng(seed).random(44_484) < share))
 

@@ -51,7 +51,7 @@ def best(columns: dict, goal: str, limits: dict) -> int:
 
 
 limit = st.floats(0.25, 0.9)
-searches = settings(max_examples=12, deadline=None, derandomize=True)
+searches = settings(max_examples=12)
 
 
 @given(st.integers(2, 4).flatmap(lambda m: st.lists(limit, min_size=m - 1, max_size=m - 1)))

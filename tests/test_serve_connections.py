@@ -23,6 +23,7 @@ from tests.helpers.waiting import LIMIT, until
 
 PATH = "/v2/models/echo/infer"
 WIDE = 500_000
+HOUR = 3600.0
 HEALTH = b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n"
 POST = f"POST {PATH} HTTP/1.1\r\nHost: localhost\r\n".encode()
 
@@ -67,10 +68,24 @@ def closed(connection: socket.socket) -> bytearray:
 
 
 @pytest.fixture(scope="module")
-def hurried():
-    limits = ConnectionLimits(head_seconds=0.2, unread_seconds=0.2)
+def patient():
+    """A server whose limits are hours apart: no test takes as long, and each says when how many hours have passed."""
+    limits = ConnectionLimits(idle_seconds=1 * HOUR, head_seconds=3 * HOUR, unread_seconds=5 * HOUR)
     with serving(service(), ServiceOptions(Limits(body_bytes=1000)), limits) as client:
         yield client
+
+
+def hours_pass(client: Client, hours: float) -> None:
+    """Let the server look at its connections as if so many hours had passed."""
+    done, loop = threading.Event(), client.app.loop
+    loop.call_soon_threadsafe(lambda: (client.connections.sweep(time.monotonic() + hours * HOUR), done.set()))
+    assert done.wait(LIMIT)
+
+
+def waits(client: Client, hours: int) -> bool:
+    """Whether the server gives its only connection about so many hours."""
+    ends = [*client.connections.waiting.values()]
+    return len(ends) == 1 and abs(ends[0] - time.monotonic() - hours * HOUR) < HOUR / 2
 
 
 WAITS = {
@@ -83,39 +98,63 @@ WAITS = {
 
 
 @pytest.mark.parametrize("case", WAITS)
-def test_a_client_that_does_not_finish_its_request_is_left(hurried, case):
+def test_a_client_that_does_not_finish_its_request_is_left(patient, case):
     message, answers = WAITS[case]
-    with connected(hurried, message) as connection:
-        assert closed(connection).count(b"HTTP/1.1 ") == answers
+    with connected(patient, message) as connection:
+        found = connection.recv(65536) if answers else b""
+        until(lambda: waits(patient, 3))
+        hours_pass(patient, 2)
+        assert patient.connections.count == 1
+        hours_pass(patient, 4)
+        assert (found + closed(connection)).count(b"HTTP/1.1 ") == answers
 
 
-def test_an_idle_client_is_left_and_a_new_request_is_not_idle():
-    with serving(service(), connections=ConnectionLimits(idle_seconds=1.0)) as client:
-        with connected(client, HEALTH + b"\r\n") as connection:
-            assert closed(connection).count(b"HTTP/1.1 200") == 1
-        with connected(client, HEALTH + b"\r\n") as connection:
-            assert connection.recv(65536).startswith(b"HTTP/1.1 200")
-            connection.sendall(HEALTH)
-            time.sleep(2.0)
-            connection.sendall(b"\r\n")
-            assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+def test_the_server_looks_at_its_connections_by_itself():
+    with serving(service(), connections=ConnectionLimits(head_seconds=0.2)) as client, connected(client) as connection:
+        assert closed(connection) == b""
 
 
-def test_a_client_that_does_not_read_is_left(hurried):
-    with connected(hurried, asking(rows=20), SO_RCVBUF=4096):
-        until(lambda: hurried.connections.unread)
-        until(lambda: not hurried.connections.count)
-    assert hurried.connections.unread_bytes == 0
+def test_an_idle_client_is_left_and_a_new_request_is_not_idle(patient):
+    with connected(patient, HEALTH + b"\r\n") as connection:
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+        until(lambda: waits(patient, 1))
+        hours_pass(patient, 2)
+        assert closed(connection) == b""
+    with connected(patient, HEALTH + b"\r\n") as connection:
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+        connection.sendall(HEALTH)
+        until(lambda: waits(patient, 3))
+        hours_pass(patient, 2)
+        connection.sendall(b"\r\n")
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+
+
+def test_a_client_that_does_not_read_is_left(patient):
+    with connected(patient, asking(rows=20), SO_RCVBUF=4096):
+        until(lambda: patient.connections.unread)
+        hours_pass(patient, 4)
+        assert patient.connections.count == 1
+        until(lambda: hours_pass(patient, 6) or not patient.connections.count)  # the kernel may read some of it
+    assert patient.connections.unread_bytes == 0
 
 
 def test_a_client_that_waits_for_its_answer_or_reads_it_is_not_left():
-    def slow(queries: list) -> list:
-        time.sleep(0.6)
+    began, go_on = threading.Event(), threading.Event()
+
+    def predict(queries: list) -> list:
+        began.set()
+        assert go_on.wait(LIMIT)
         return zeros(queries)
 
-    limits = ConnectionLimits(head_seconds=0.2, idle_seconds=0.2)
-    with serving(service(slow), connections=limits) as client, connected(client, asking(rows=4)) as connection:
-        assert len(closed(connection)) > 4 * 4 * WIDE
+    limits = ConnectionLimits(idle_seconds=1 * HOUR, head_seconds=1 * HOUR, unread_seconds=5 * HOUR)
+    with serving(service(predict), connections=limits) as client, connected(client, asking(rows=4)) as connection:
+        assert began.wait(LIMIT)
+        hours_pass(client, 9)
+        go_on.set()
+        found = len(connection.recv(65536))
+        hours_pass(client, 2)
+        while found < 4 * 4 * WIDE:
+            found += len(connection.recv(65536))
 
 
 def test_the_connection_that_waited_longest_makes_room():
@@ -132,7 +171,7 @@ def test_requests_whose_bodies_are_slow_leave_room_for_others_and_count_once_the
     go_on = threading.Event()
 
     def predict(queries: list) -> list:
-        assert go_on.wait(30)
+        assert go_on.wait(LIMIT)
         return zeros(queries)
 
     settings = ServiceOptions(Limits(concurrency=2))
@@ -152,7 +191,7 @@ def test_a_body_is_not_kept_while_an_earlier_request_is_answered():
     go_on = threading.Event()
 
     def predict(queries: list) -> list:
-        assert go_on.wait(30)
+        assert go_on.wait(LIMIT)
         return zeros(queries)
 
     with serving(service(predict)) as client:

@@ -240,7 +240,7 @@ def test_responses_count_before_they_are_made(shape):
 
     def predict(some):
         started.set()
-        assert go_on.wait(20)
+        assert go_on.wait(LIMIT)
         return [(torch.zeros(query.rows, 3000),) for query in some]
 
     def wanted(client: Client, rows: int) -> tuple[int, dict, bytes]:
@@ -253,12 +253,12 @@ def test_responses_count_before_they_are_made(shape):
     with serving(service, ServiceOptions(limits)) as client:
         thread = threading.Thread(target=lambda: found.append(wanted(client, 30)))
         thread.start()
-        assert started.wait(20)
+        assert started.wait(LIMIT)
         if shape == (3000,):
             status, headers, _ = wanted(client, 30)
             assert (status, headers["retry-after"]) == (503, "1")
         go_on.set()
-        thread.join(20)
+        thread.join(LIMIT)
         assert found[0][0] == 200 and len(found[0][2]) > 30 * 12_000
         assert wanted(client, 100)[0] == 413
         assert wanted(client, 30)[0] == 200

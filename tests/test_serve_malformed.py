@@ -24,6 +24,7 @@ from hyperfront.apps.serve.service import serve_model
 from hyperfront.problem.registry import build
 from hyperfront.zoo.fairness import TabularNet
 from tests.helpers.serving import Client, serving
+from tests.helpers.waiting import LIMIT
 
 PATH = "/v2/models/people/infer"
 NUMBERS = np.linspace(-1, 1, 6, dtype="<f4").reshape(2, 3)
@@ -272,7 +273,7 @@ def insert_number(body: bytearray, headers: dict, length: int, random: random.Ra
 MUTATIONS = [flip_bit, delete_bytes, insert_bytes, change_length, change_encoding, insert_number]
 
 
-@hypothesis.settings(max_examples=1200, deadline=None, database=None, derandomize=True)
+@hypothesis.settings(max_examples=1200)
 @hypothesis.given(st.randoms(use_true_random=False))
 def test_no_binary_request_breaks_the_server(server, random):
     body, headers = mutated(random)
@@ -281,7 +282,7 @@ def test_no_binary_request_breaks_the_server(server, random):
         check_refused(status, answer)
 
 
-@hypothesis.settings(max_examples=150, deadline=None, database=None, derandomize=True)
+@hypothesis.settings(max_examples=150)
 @hypothesis.given(st.binary(max_size=300), st.booleans())
 def test_no_bytes_at_all_break_the_server(server, noise, with_head):
     """Noise instead of HTTP: what comes back, if anything, is no server error."""
@@ -311,9 +312,6 @@ def _explore(server: Client) -> None:
     own = {"name": "people", "version": "1"}
     settings = hypothesis.settings(
         max_examples=20,
-        deadline=None,
-        database=None,
-        derandomize=True,
         suppress_health_check=list(hypothesis.HealthCheck),
     )
     routes = [result.ok() for result in schema.get_all_operations()]
@@ -325,7 +323,7 @@ def _explore(server: Client) -> None:
         def explore(case: schemathesis.Case, chance: int) -> None:
             if chance and case.path_parameters:  # mostly the model that is there
                 case.path_parameters = {key: own[key] for key in case.path_parameters}
-            case.call_and_validate(checks=checks, timeout=30)
+            case.call_and_validate(checks=checks, timeout=LIMIT)
 
         explore()
     assert len(routes) == 16

@@ -202,7 +202,7 @@ def test_no_request_is_lost_while_models_are_reloaded(tmp_path):
     def reached(number: float) -> bool:
         return bool(errors) or seen[-50:] == [number] * 50
 
-    with started(*words, "--workers", "2", "--log-level", "warning") as (client, process, _):
+    with started(*words, "--workers", "2") as (client, process, _):
         threads = [threading.Thread(target=ask, args=(client,), kwargs={"keep": n % 4 > 0}) for n in range(4)]
         for thread in threads:
             thread.start()

@@ -52,12 +52,9 @@ def run(tmp_path_factory) -> Path:
 @contextmanager
 def started(*words: str, **environment: str) -> Iterator[tuple[Client, subprocess.Popen, list[str]]]:
     """The command, once it answers; its log is complete after the block."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     code = "from hyperfront.apps.cli import main; main()"
     process = subprocess.Popen(
-        [sys.executable, "-c", code, "serve", *words, "--port", str(port)],
+        [sys.executable, "-c", code, "serve", *words, "--port", "0"],
         cwd=ROOT,
         stderr=subprocess.PIPE,
         text=True,
@@ -67,8 +64,10 @@ def started(*words: str, **environment: str) -> Iterator[tuple[Client, subproces
     log: list[str] = []
     reader = threading.Thread(target=lambda: log.extend(process.stderr))
     reader.start()
-    client = Client(port)
     try:
+        until(lambda: log or process.poll() is not None)
+        assert log and "starting" in log[0], log
+        client = Client(int(json.loads(log[0])["url"].rpartition(":")[2]))
         until(lambda: process.poll() is not None or answers(client))
         assert process.poll() is None, log
         yield client, process, log

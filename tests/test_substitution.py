@@ -19,6 +19,7 @@ from torch.utils.checkpoint import checkpoint
 import hyperfront as hf
 from hyperfront.errors import HyperfrontError, TargetError
 from hyperfront.solvers import HVMax, NormalizeByStart, Solver, chain
+from tests.helpers.waiting import LIMIT
 
 RAYS = torch.tensor([[0.2, 0.8], [0.5, 0.5], [0.9, 0.1]], dtype=torch.float64)
 X = torch.randn(12, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -335,7 +336,7 @@ def test_a_kept_network_may_be_called_by_another_thread():
     target = hf.wrap(nn.Linear(4, 2), ["a", "b"], hidden=8).target
     network, x = target.network(torch.randn(target.n)), torch.randn(3, 4)
     with network.kept(), ThreadPoolExecutor(1) as pool:
-        assert pool.submit(network, x).result(timeout=30).shape == (3, 2)
+        assert pool.submit(network, x).result(timeout=LIMIT).shape == (3, 2)
 
 
 class Symmetric(nn.Module):

@@ -87,7 +87,7 @@ def test_kinds_are_found_and_can_be_changed():
 
 
 @given(st.lists(st.one_of(st.integers(-9, 9), st.floats(allow_nan=True, width=32), st.text(max_size=3), st.none())))
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 def test_the_codes_of_a_column_are_its_texts(values):
     array = np.empty(len(values), dtype=object)
     array[:] = values
@@ -244,7 +244,7 @@ def test_rows_without_a_target_and_useless_columns_are_left_out_with_a_note():
 
 
 @given(st.integers(20, 300), st.integers(0, 5), st.sampled_from(["rows", "group", "time"]))
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 def test_every_row_is_in_exactly_one_split_and_groups_stay_together(count, seed, kind):
     columns = columns_of({"visit": [n % 17 for n in range(count)], "when": [(n * 7) % 31 for n in range(count)]})
     plan = kind if kind == "rows" else {kind: "visit" if kind == "group" else "when"}

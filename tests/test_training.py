@@ -6,10 +6,7 @@ import dataclasses
 import itertools
 import json
 import os
-import random
 import signal
-import subprocess
-import sys
 import time
 from contextlib import nullcontext
 from functools import partial
@@ -29,48 +26,22 @@ from hyperfront.solvers import Average, Clip, HVMax, NormalizeByStart, Status, c
 from hyperfront.storage import checkpoint, trees
 from hyperfront.training import Callback, TensorBoard, loop
 from tests.helpers import runs
-from tests.helpers.waiting import LIMIT, until
 
 RESULTS = ("last.safetensors", "best.safetensors", "front.json")
-
-
-def start(folder: Path, *words: str) -> subprocess.Popen:
-    command = [sys.executable, "-m", "tests.helpers.runs", str(folder), *words]
-    root = Path(__file__).parents[1]
-    return subprocess.Popen(
-        command, cwd=root, stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}
-    )
-
-
-def finish(process: subprocess.Popen) -> int:
-    with process:
-        process.communicate()
-    return process.returncode
 
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("whole") / "run"
-    assert finish(start(folder)) == 0
+    runs.run(folder)
     return folder
-
-
-def wait_for(folder: Path, lines: int) -> None:
-    """Until the run has logged so many epochs."""
-    log = folder / "metrics.jsonl"
-    until(lambda: log.exists() and len(log.read_text().splitlines()) >= lines)
 
 
 @pytest.mark.slow
 def test_a_run_killed_five_times_ends_with_the_same_bytes(tmp_path, uninterrupted):
-    folder, chance = tmp_path / "run", random.Random(0)
-    for kill in range(5):
-        process = start(folder, "resume")
-        wait_for(folder, 2 * kill + 1)
-        time.sleep(chance.uniform(0, 0.15))  # anywhere: inside an epoch, a validation, a file being written
-        process.kill()
-        assert finish(process) == -signal.SIGKILL
-    assert finish(start(folder, "resume")) == 0
+    folder, steps = tmp_path / "run", ["3", "19", "24", "37", "9"]  # in and at the end of epochs, which have 8 steps
+    assert runs.process(folder, signal.SIGKILL, *steps).returncode == -signal.SIGKILL
+    runs.run(folder, resume=True)
     for name in RESULTS:
         assert (folder / name).read_bytes() == (uninterrupted / name).read_bytes(), name
     epochs = [json.loads(line)["epoch"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
@@ -80,16 +51,11 @@ def test_a_run_killed_five_times_ends_with_the_same_bytes(tmp_path, uninterrupte
 @pytest.mark.slow
 def test_ctrl_c_saves_in_the_middle_of_an_epoch_and_says_how_to_go_on(tmp_path, uninterrupted):
     folder = tmp_path / "run"
-    process = start(folder)
-    wait_for(folder, 4)
-    time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    with process:
-        _, errors = process.communicate(timeout=LIMIT)
-    assert process.returncode != 0
-    assert "resume=True" in errors
-    assert str(folder) in errors
-    assert finish(start(folder, "resume")) == 0
+    ended = runs.process(folder, signal.SIGINT, "35")
+    assert ended.returncode != 0
+    assert "resume=True" in ended.stderr
+    assert str(folder) in ended.stderr
+    runs.run(folder, resume=True)
     for name in RESULTS:
         assert (folder / name).read_bytes() == (uninterrupted / name).read_bytes(), name
 
@@ -690,12 +656,13 @@ def test_where_there_is_no_terminal_progress_is_a_line_now_and_then_and_one_at_t
     assert "HV=" in printed[-1] and "l2=" in printed[-1]
 
 
-def test_while_a_process_trains_in_a_folder_no_other_does(uninterrupted, tmp_path):
-    process = start(tmp_path / "run")
-    wait_for(tmp_path / "run", 1)
-    with pytest.raises(CheckpointError, match="another process"):
-        runs.run(tmp_path / "run", resume=True)
-    assert finish(process) == 0
+def test_while_a_run_trains_in_a_folder_no_other_does(uninterrupted, tmp_path):
+    class Another(Callback):
+        def epoch_ended(self, record):
+            with torch.random.fork_rng(), pytest.raises(CheckpointError, match="another process"):
+                runs.run(tmp_path / "run", resume=True)
+
+    runs.run(tmp_path / "run", callbacks=(Another(),))
     assert all((tmp_path / "run" / name).read_bytes() == (uninterrupted / name).read_bytes() for name in RESULTS)
     assert len(runs.run(tmp_path / "run", resume=True).history) == 12  # it is free again
 

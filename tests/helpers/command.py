@@ -8,11 +8,14 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hyperfront.apps.cli import main
 from reproduction.__main__ import main as reproduction_main
+
+ROOT = Path(__file__).parents[2]
+COMMAND = ("-c", "from hyperfront.apps.cli import main; main()")
 
 
 def hyperfront(*words: str, folder: Path, code: int = 0) -> str:
@@ -25,10 +28,13 @@ def reproduction(*words: str, folder: Path, code: int = 0) -> str:
     return _printed(reproduction_main, words, folder, code)
 
 
-def hyperfront_process(*words: str, folder: Path, code: int = 0, columns: int = 120) -> str:
+def hyperfront_process(
+    *words: str, folder: Path, code: int = 0, columns: int = 120, program: Sequence[str] = COMMAND
+) -> str:
     """Run the command in a process of its own and return what it printed to either stream."""
-    command = [sys.executable, "-c", "from hyperfront.apps.cli import main; main()", *words]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": str(columns)}
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": str(columns), "PYTHONPATH": paths}
+    command = [sys.executable, *program, *words]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr

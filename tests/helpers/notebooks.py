@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.helpers.waiting import LIMIT
+
 
 class Executed(NamedTuple):
     """What came of a notebook."""
@@ -24,15 +26,15 @@ def execute(folder: Path, *cells: str) -> Executed:
     nbformat = pytest.importorskip("nbformat", reason="needs Jupyter: pip install 'hyperfront[test]'")
     nbclient = pytest.importorskip("nbclient", reason="needs Jupyter: pip install 'hyperfront[test]'")
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
-    client = nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3", allow_errors=True)
+    client = nbclient.NotebookClient(
+        notebook, timeout=LIMIT, startup_timeout=LIMIT, kernel_name="python3", allow_errors=True
+    )
     with (folder / "kernel.log").open("w+") as log:
         with client.setup_kernel(cwd=str(folder), stderr=log):
             process = client.km.provisioner.process
-            client.km.shutdown_wait_time = (
-                60  # an interpreter with PyTorch in it takes seconds to end on a busy machine
-            )
+            client.km.shutdown_wait_time = LIMIT  # an interpreter with PyTorch in it takes seconds to end
             for index, cell in enumerate(notebook.cells):
                 client.execute_cell(cell, index)
-        code = process.wait(timeout=60)
+        code = process.wait(timeout=LIMIT)
         log.seek(0)
         return Executed([cell.outputs for cell in notebook.cells], code, log.read())

@@ -1,10 +1,14 @@
-"""Small training runs that tests start in processes of their own: ``python -m tests.helpers.runs FOLDER [resume]``."""
+"""Small training runs, and processes that end in the middle of one.
+
+``python -m tests.helpers.runs FOLDER SIGNAL STEP ...`` sends itself the signal after so many steps; for each further
+step it forks another process, which continues the run and does the same.
+"""
 
 from __future__ import annotations
 
-import signal
+import os
+import subprocess
 import sys
-import time
 from pathlib import Path
 
 import torch
@@ -12,13 +16,6 @@ from torch import nn
 
 import hyperfront as hf
 from hyperfront.training import Callback
-
-
-class Slow(Callback):
-    """Makes a run last, so that there is time to kill it anywhere."""
-
-    def stepped(self) -> None:
-        time.sleep(0.004)
 
 
 class Signals(Callback):
@@ -30,7 +27,7 @@ class Signals(Callback):
     def stepped(self) -> None:
         self.steps -= 1
         if not self.steps:
-            signal.raise_signal(self.number)
+            os.kill(os.getpid(), self.number)
 
 
 class Net(nn.Module):
@@ -67,6 +64,30 @@ def run(folder: Path, *, resume: bool = False, callbacks: tuple = (), **changes)
     return hf.fit(model, problem(), out=folder, resume=resume, callbacks=list(callbacks), **settings)
 
 
+def process(folder: Path, number: int, *steps: str) -> subprocess.CompletedProcess:
+    """Run this module in a process of its own."""
+    root, words = Path(__file__).parents[2], [str(folder), str(int(number)), *steps]
+    paths = os.pathsep.join([str(root), str(root / "src")])
+    return subprocess.run(
+        [sys.executable, "-m", "tests.helpers.runs", *words],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": paths},
+    )
+
+
+def die_again_and_again(folder: Path, number: int, steps: list[int]) -> None:
+    """Continue a run after each of these numbers of steps, the last one in this process; the others are forks of it."""
+    for count in steps[:-1]:
+        child = os.fork()
+        if not child:
+            run(folder, resume=True, callbacks=(Signals(number, count),))
+            os._exit(0)  # the signal should have ended it
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -number
+    run(folder, resume=True, callbacks=(Signals(number, steps[-1]),))
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    run(Path(sys.argv[1]), resume="resume" in sys.argv, callbacks=(Slow(),))
+    die_again_and_again(Path(sys.argv[1]), int(sys.argv[2]), [int(word) for word in sys.argv[3:]])
