@@ -18,8 +18,7 @@ from hyperfront.apps.cli import _functions as commands
 from hyperfront.apps.cli.output import free_folder
 from hyperfront.apps.cli.train import _stopped as stopped
 from hyperfront.training.runs import RunFolder
-from tests.helpers.command import hyperfront as in_this_process
-from tests.helpers.command import hyperfront_process as hyperfront
+from tests.helpers.command import hyperfront, hyperfront_process
 from tests.helpers.data import DATA
 
 
@@ -65,7 +64,9 @@ def test_a_narrow_terminal_gets_every_number_of_the_table(trained):
     folder, _ = trained
     tables = [
         re.findall(
-            r"^0\.\d.*$", hyperfront("evaluate", "runs/vlmop2-epo", folder=folder, columns=n), flags=re.MULTILINE
+            r"^0\.\d.*$",
+            hyperfront_process("evaluate", "runs/vlmop2-epo", folder=folder, columns=n),
+            flags=re.MULTILINE,
         )
         for n in (40, 120)
     ]
@@ -125,10 +126,10 @@ def test_a_reader_that_has_read_enough_is_no_error():
 def test_ctrl_c_says_how_to_continue_and_the_command_it_names_works(tmp_path):
     words = ["train", "fonseca", "--out", "run", "--epochs", "4"]
     program = ["-m", "tests.helpers.interrupted", "2", "1"]
-    said = hyperfront(*words, folder=tmp_path, code=130, program=program)
+    said = hyperfront_process(*words, folder=tmp_path, code=130, program=program)
     assert "saved to run" in said
     assert "hyperfront train fonseca --out run --epochs 4 --resume\n" in said
-    in_this_process(*words, "--resume", folder=tmp_path)
+    hyperfront(*words, "--resume", folder=tmp_path)
     epochs = [json.loads(line)["epoch"] for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert epochs == [1, 2, 3, 4]
 
@@ -235,7 +236,8 @@ COMMANDS = "demo problems train evaluate compare tune explore export serve predi
 
 
 @pytest.mark.parametrize("command", [*COMMANDS.split(), "data fetch", "data prepare", "train t.csv"])
-def test_help_explains_every_option(command, tmp_path):
+def test_help_explains_every_option(command, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
     text = hyperfront(*command.split(), "--help", folder=tmp_path)
     for block in re.findall(r"│ (--\S+.*?)(?=\n│ --|\n╰)", text, flags=re.DOTALL):
         words = re.sub(r"[│\s]+", " ", block).split()
@@ -246,7 +248,7 @@ def test_a_free_folder_is_taken_at_once_and_given_back_where_nothing_begins(tmp_
     taken = [free_folder(tmp_path / "runs" / "zdt2-epo") for _ in range(2)]
     assert [folder.name for folder in taken] == ["zdt2-epo", "zdt2-epo-2"]
     for words in (["--epochs", "0"], ["--lr", "inf"], ["--rays", "0"], ["--engine", "nonsense"]):
-        in_this_process("train", "zdt2", *words, folder=tmp_path, code=2)
+        hyperfront("train", "zdt2", *words, folder=tmp_path, code=2)
         assert sorted((tmp_path / "runs").iterdir()) == taken
 
 
@@ -257,7 +259,7 @@ def test_a_file_that_cannot_be_read_is_named_without_a_traceback(tmp_path, monke
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(Path, "read_bytes", refused)  # root may read everything
-    text = in_this_process("results", str(tmp_path), folder=tmp_path, code=2)
+    text = hyperfront("results", str(tmp_path), folder=tmp_path, code=2)
     assert text == f"hyperfront: cannot use {tmp_path / 'file.json'}: Permission denied\n"
 
 
@@ -267,7 +269,7 @@ def test_smoke_tests_are_no_results(tmp_path):
         (tmp_path / place).mkdir(parents=True, exist_ok=True)
         name = known.name.replace("ls", "epo") if "smoke" in place else known.name
         (tmp_path / place / name).write_bytes(known.with_name(name).read_bytes())
-    shown = {folder: in_this_process("results", folder, folder=tmp_path) for folder in ("results", "results/smoke")}
+    shown = {folder: hyperfront("results", folder, folder=tmp_path) for folder in ("results", "results/smoke")}
     assert "phn-ls" in shown["results"] and "phn-epo" not in shown["results"]
     assert "phn-epo" in shown["results/smoke"]
 
@@ -297,7 +299,7 @@ def test_help_for_a_terminal_without_unicode():
 
 def test_where_nothing_can_be_written_nothing_is_trained(tmp_path):
     (tmp_path / "file").write_text("not a folder")
-    text = in_this_process("compare", "zdt2", "--out", "file/results", folder=tmp_path, code=2)
+    text = hyperfront("compare", "zdt2", "--out", "file/results", folder=tmp_path, code=2)
     assert "cannot write" in text and "phn-epo" not in text
 
 
@@ -307,13 +309,13 @@ def test_where_nothing_can_be_written_nothing_is_trained(tmp_path):
 def test_help_fits_on_two_screens(words, tmp_path, monkeypatch):
     columns, lines = 80, 24
     monkeypatch.setenv("COLUMNS", str(columns))
-    printed = in_this_process(*words, "--help", folder=tmp_path).splitlines()
+    printed = hyperfront(*words, "--help", folder=tmp_path).splitlines()
     assert sum(max(1, math.ceil(len(line) / columns)) for line in printed) <= 2 * lines
 
 
 def test_help_breaks_lines_between_words(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
-    printed = in_this_process("evaluate", "--help", folder=tmp_path)
+    printed = hyperfront("evaluate", "--help", folder=tmp_path)
     sentence = "on validation or test data. Examples:"
     assert sentence in " ".join(printed.split()) and "    hyperfront evaluate runs/demo --rays 100\n" in printed
     assert all(len(line) <= 60 for line in printed.splitlines() if "    hyperfront" not in line)

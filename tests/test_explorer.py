@@ -29,7 +29,7 @@ from hyperfront.problem.registry import build
 from hyperfront.training.runs import RunFolder
 from hyperfront.zoo.nyuv2 import depth_of
 from tests.helpers import explored
-from tests.helpers.command import hyperfront_process as hyperfront
+from tests.helpers.command import hyperfront
 from tests.helpers.data import DATA
 from tests.helpers.waiting import LIMIT
 

@@ -27,7 +27,7 @@ from hyperfront.zoo.data.people import ADULT, BANK, DEFAULT
 from hyperfront.zoo.data.tables import read
 from hyperfront.zoo.fairness import DATA_SETS, empty_cell_share, group_gap, split, unseen
 from tests.helpers import people
-from tests.helpers.command import hyperfront_process as hyperfront
+from tests.helpers.command import hyperfront
 from tests.helpers.data import DATA
 
 SIZES = {

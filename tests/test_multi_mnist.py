@@ -18,7 +18,7 @@ from hyperfront.zoo.data.composites import SHA256, SOURCES, compose, composites,
 from hyperfront.zoo.data.idx import labeled_images
 from hyperfront.zoo.lenet import LeNet
 from hyperfront.zoo.shift import Shift
-from tests.helpers.command import hyperfront_process as hyperfront
+from tests.helpers.command import hyperfront
 from tests.helpers.data import DATA
 
 RESNETS = {"1m": 1_103_564, "2m": 2_066_892, "5m": 5_044_684, "11m": 11_036_684}

@@ -15,9 +15,7 @@ import torch
 import hyperfront as hf
 from hyperfront.comparison import METHODS
 from reproduction import ITEMS, Store
-from tests.helpers.command import hyperfront as in_this_process
-from tests.helpers.command import hyperfront_process as hyperfront
-from tests.helpers.command import reproduction
+from tests.helpers.command import hyperfront, reproduction
 from tests.helpers.data import DATA
 
 ROOT = Path(__file__).parents[1]
@@ -135,7 +133,7 @@ def tables(text: str) -> list[dict[str, str]]:
 def test_the_results_in_the_notebook_are_those_of_the_files():
     notebook = (ROOT / "reproduction" / "notebook.md").read_text()
     shown = [row for row in tables(notebook) if {"problem", "method", "HV"} <= set(row)]
-    known = tables(in_this_process("results", str(ROOT / "reproduction" / "results"), "--markdown", folder=ROOT))
+    known = tables(hyperfront("results", str(ROOT / "reproduction" / "results"), "--markdown", folder=ROOT))
     assert len(shown) > 50
     stale = [row for row in shown if not any(row.items() <= other.items() for other in known)]
     assert not stale
@@ -145,7 +143,7 @@ def test_what_the_results_say_is_reached_is_that_of_the_files():
     """Hypervolume / uniformity of PHN-EPO: each pair is a row of the results, of its problem and preset."""
     known = [
         (row["problem"], row["data"], row["preset"].split(",")[0], float(row["HV"][:5]), float(row["uniformity"][:5]))
-        for row in tables(in_this_process("results", str(ROOT / "reproduction" / "results"), "--markdown", folder=ROOT))
+        for row in tables(hyperfront("results", str(ROOT / "reproduction" / "results"), "--markdown", folder=ROOT))
         if row["method"] == "phn-epo"
     ]
     named = {

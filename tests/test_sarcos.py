@@ -18,7 +18,7 @@ from hyperfront.zoo import data
 from hyperfront.zoo.data import sarcos as recording
 from hyperfront.zoo.data.sarcos import Motion, read_matrix
 from hyperfront.zoo.sarcos import SPLITS, paper_split
-from tests.helpers.command import hyperfront_process as hyperfront
+from tests.helpers.command import hyperfront
 from tests.helpers.data import DATA
 
 PARTS = ("train", "val", "test")
