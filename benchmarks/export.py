@@ -27,7 +27,8 @@ from hyperfront import export, indicators
 from hyperfront.export import agreement, formats
 from hyperfront.problem.registry import build, recipe
 from hyperfront.storage.nests import map_tensors, tensors
-from hyperfront.training.runs import RunFolder, recorded_problem
+from hyperfront.training.loading import recorded_problem
+from hyperfront.training.runs import RunFolder
 
 # target: problem, preset, and what is changed to make it short
 TRAININGS: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 import hyperfront as hf
 from hyperfront.errors import HyperfrontError
 from hyperfront.export import adapters
+from hyperfront.model.statistics import grid
 
 peft = pytest.importorskip("peft")
 RAYS = torch.tensor([[0.2, 0.3, 0.5], [0.7, 0.2, 0.1]])
@@ -146,7 +147,7 @@ def test_modules_with_which_peft_would_compute_something_else_are_refused(tmp_pa
 
 def test_scales_that_are_not_the_ray_and_folders_of_one_name_are_refused(tmp_path):
     _, model = trained(linear=True)
-    model.alignment = torch.zeros(len(hf.rays(model.target.grid(3), m=3)), 3)
+    model.alignment = torch.zeros(len(hf.rays(grid(3), m=3)), 3)
     with pytest.raises(HyperfrontError, match="not the ray"):
         adapters(model, tmp_path)
     twins = hf.wrap(nn.Linear(3, 2), ["a b", "a-b"], hypernet="low_rank", linear=True)

@@ -28,7 +28,7 @@ from hyperfront.errors import CheckpointError
 from hyperfront.problem import Point
 from hyperfront.problem.registry import build
 from hyperfront.storage import checkpoint, provenance
-from hyperfront.training.runs import import_factory
+from hyperfront.training.loading import import_factory
 
 MARK = "executed"
 

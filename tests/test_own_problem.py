@@ -9,7 +9,7 @@ import torch
 
 import hyperfront as hf
 from hyperfront.problem import Gap
-from hyperfront.training.fitting import usual_solver
+from hyperfront.training.defaults import usual_solver
 from tests.helpers.command import hyperfront
 from tests.helpers.tables import csv_of, people, without
 

@@ -185,7 +185,7 @@ def test_a_process_that_writes_no_files_moves_none(cut, monkeypatch):
     """Of several that train together, one writes; others may read the damaged file at the same time."""
     flip(cut / "last.safetensors", 9000)
     before, make = content_of_all(cut), checkpoints.Checkpoints
-    monkeypatch.setattr(training.fitting, "Checkpoints", lambda *given, **_: make(*given, writes=False))
+    monkeypatch.setattr(training.preparation, "Checkpoints", lambda *given, **_: make(*given, writes=False))
     with pytest.warns(UserWarning, match=r"continuing from .*previous\.safetensors"):
         runs.run(cut, resume=True, **SETTINGS)
     after = content_of_all(cut)

@@ -25,7 +25,7 @@ from hyperfront.tabular.kinds import find_kinds
 from hyperfront.tabular.network import TableNet
 from hyperfront.tabular.objectives import NAMES
 from hyperfront.tabular.splits import SHARES, check_groups, split_rows
-from hyperfront.training.runs import recorded_problem
+from hyperfront.training.loading import recorded_problem
 from tests.helpers.data import DATA
 from tests.helpers.tables import csv_of, people, without
 

@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from hyperfront.model.ensemble import ensemble
     from hyperfront.solvers import EPO, LS
     from hyperfront.training import Step, backward, check, distill, fit
-    from hyperfront.training.runs import Run, load
+    from hyperfront.training.loading import load
+    from hyperfront.training.runs import Run
 
 __version__ = "0.1.0"
 
@@ -93,7 +94,7 @@ _LATER = {  # where a name lives whose module is imported when the name is first
     "explore": "apps.explorer",
     "fit": "training",
     "intervals": "front.intervals",
-    "load": "training.runs",
+    "load": "training.loading",
 }
 
 

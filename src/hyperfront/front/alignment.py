@@ -22,7 +22,7 @@ from hyperfront.errors import HyperfrontError, ProblemError, shown
 from hyperfront.errors.signatures import checked
 from hyperfront.front.evaluate import evaluate
 from hyperfront.front.front import Front
-from hyperfront.model import ParetoModel
+from hyperfront.model import ParetoModel, statistics
 from hyperfront.model.expected import expect_model
 from hyperfront.preferences import das_dennis
 from hyperfront.problem import Split
@@ -52,7 +52,7 @@ def align(
     """
     expect_model(model, "align")
     check_convention(model.record.get("convention", "inverse"))
-    partitions = model.target.grid(model.m)
+    partitions = statistics.grid(model.m)
     rays = das_dennis(model.m, partitions).clamp_min(0.25 / partitions)  # a corner is impossible
     rays = rays / rays.sum(-1, keepdim=True)
     c, best, found = torch.zeros_like(rays), torch.full((len(rays),), -torch.inf).double(), torch.zeros_like(rays)

@@ -6,19 +6,17 @@ rays. A front loaded from a file selects among its own points, and warns about t
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from hyperfront import indicators, preferences
-from hyperfront.errors import CheckpointError, ProblemError, shown
+from hyperfront.errors import ProblemError, shown
 from hyperfront.errors.signatures import checked
 from hyperfront.errors.tables import as_table
 from hyperfront.front import question as questions
@@ -30,12 +28,9 @@ from hyperfront.model import check_objectives
 from hyperfront.preferences import Convention
 from hyperfront.problem import Meaning
 from hyperfront.storage import files
-from hyperfront.storage.schemas import Format
 
 ROUNDING = 1e-5
 """Losses below zero by this share of the largest are zero."""
-FORMAT = Format("hyperfront-front", steps=(lambda document: {**document, "meanings": {}},))
-"""Schema 2 has the meanings of losses and scores; scores of an older file have no direction."""
 
 
 @checked
@@ -177,11 +172,11 @@ class Front:
 
         The figure shows itself as the value of a notebook's cell, with and without ``%matplotlib``.
         """
-        from hyperfront.front import plots  # imported here, since only drawing needs matplotlib and plotly
+        from hyperfront.front import drawing, plots  # imported here, since only drawing needs matplotlib and plotly
 
         interactive = path is not None and Path(path).suffix.lower() == ".html"
         if x is not None or y is not None or z is not None or beside is not None:
-            figure = self._measures(kind, [x, y] + ([] if z is None else [z]), beside, interactive)
+            figure = drawing.measures(self, kind, [x, y] + ([] if z is None else [z]), beside, interactive)
         elif interactive:
             from hyperfront.front.plots import interactive as backend
 
@@ -194,83 +189,26 @@ class Front:
             plots.save(figure, path)
         return figure
 
-    def _measures(self, kind: str, axes: Sequence[str | None], beside: Any, interactive: bool) -> Any:
-        """Draw losses and scores against each other; by default the first two losses."""
-        from hyperfront.front import beside as others
-        from hyperfront.front import plots
-        from hyperfront.front.plots import measures
-
-        if kind != "auto":
-            raise ProblemError("a plot of named losses or scores has no kind", got=f"kind={kind!r}", fix="leave it out")
-        known = self.columns()
-        names = [*self.objectives[:2]] if axes == [None, None] else [name for name in axes if name is not None]
-        if len(names) < len(axes) or len({*names}) < len(names):
-            raise ProblemError(
-                "a plot needs two or three different losses or scores",
-                got=", ".join(f"{axis}={name!r}" for axis, name in zip("xyz", axes)),
-                expected="x and y of " + ", ".join(known),
-            )
-        found = measures.clouds(names, self.meanings, known, self.rays, others.named(beside, [*known]))
-        if interactive:
-            from hyperfront.front.plots.measures.interactive import draw
-        else:
-            from hyperfront.front.plots.measures.static import draw
-        return draw(found, [self.meanings[name].directed for name in names], plots.headline(self, "2d"))
-
     @checked
     def save(self, path: str | Path) -> None:
         """Write JSON, or CSV with rays, losses and scores only; the suffix of ``path`` decides."""
-        path = files.as_path(path)
-        if path.suffix.lower() == ".csv":
-            files.write_bytes(path, self._csv().encode(errors="backslashreplace"))
-            return
-        files.write_json(path, self.document())
+        from hyperfront.front import documents
+
+        documents.write(self, files.as_path(path))
 
     def document(self) -> dict[str, Any]:
         """The front as a JSON document, as :meth:`load` reads it."""
-        document = {
-            "objectives": list(self.objectives),
-            "reference": None if self.reference is None else list(self.reference),
-            "convention": self.convention,
-            "scores": {name: values.tolist() for name, values in self.scores.items()},
-            "meanings": {name: meaning.document() for name, meaning in self.meanings.items()},
-            "provenance": dict(self.provenance),
-            "rays": self.rays.tolist(),
-            "losses": self.losses.tolist(),
-            "truth": None if self.truth is None else self.truth.tolist(),
-        }
-        return FORMAT.stamp(document)
+        from hyperfront.front import documents
 
-    def _csv(self) -> str:
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([*(f"ray {name}" for name in self.objectives), *self.objectives, *self.scores])
-        table = torch.cat([self.rays, self.losses, *(values[:, None] for values in self.scores.values())], dim=1)
-        writer.writerows(table.tolist())
-        return text.getvalue()
+        return documents.document(self)
 
     @classmethod
     @checked
     def load(cls, path: str | Path) -> Front:
         """Read a front from the JSON that :meth:`save` wrote."""
-        document = files.read_json(Path(path))
-        try:
-            document = FORMAT.upgrade(document, path)
-            front = cls(
-                objectives=tuple(document["objectives"]),
-                rays=torch.tensor(document["rays"], dtype=torch.float64),
-                losses=torch.tensor(document["losses"], dtype=torch.float64),
-                truth=None if document["truth"] is None else torch.tensor(document["truth"], dtype=torch.float64),
-                scores={k: torch.tensor(v, dtype=torch.float64) for k, v in document["scores"].items()},
-                reference=None if document["reference"] is None else tuple(document["reference"]),
-                convention=document["convention"],
-                provenance=dict(document["provenance"]),
-                meanings={name: Meaning.read(meaning) for name, meaning in document["meanings"].items()},
-            )
-            front._check()
-            return front
-        except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RuntimeError) as error:
-            raise CheckpointError("the file does not hold a front", got=f"{path}: {error!r}") from None
+        from hyperfront.front import documents
+
+        return documents.read(Path(path), cls)
 
     def _check_shapes(self) -> None:
         """Raise an error unless rays, losses, scores and objectives fit together."""
@@ -291,13 +229,3 @@ class Front:
             raise ProblemError("the reference point does not fit the objectives", got=shown(self.reference))
         if twice := {*self.objectives} & {*self.scores}:
             raise ProblemError("a score has the name of a loss", got=", ".join(twice))
-
-    def _check(self) -> None:
-        """Raise an error if the numbers are those of no front, for example in an altered file."""
-        if (self.rays < 0).any() or ((self.rays.sum(-1) - 1).abs() > 1e-4).any():
-            raise ValueError("rays are not non-negative numbers that sum to 1")
-        tables = [self.rays, self.losses, *self.scores.values(), *([] if self.truth is None else [self.truth])]
-        if not all(table.isfinite().all() for table in tables) or self.convention not in get_args(Convention):
-            raise ValueError("a number is not finite, or the convention unknown")
-        if not all(math.isfinite(value) for value in self.reference or ()):
-            raise ValueError("the reference point is not finite")

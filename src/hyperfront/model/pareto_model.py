@@ -13,11 +13,13 @@ from torch import Tensor, nn
 
 from hyperfront.errors import HyperfrontError, RayError, check_flag, shown
 from hyperfront.errors.signatures import checked, is_plain
+from hyperfront.model import statistics
 from hyperfront.model.hypernets import Hypernet
 from hyperfront.model.sharded import refuse_sharded
+from hyperfront.model.statistics import Share
 from hyperfront.model.substitution import called
 from hyperfront.model.summary import counts, title
-from hyperfront.model.target import Share, Target
+from hyperfront.model.target import Target
 from hyperfront.preferences import interpolation, validate
 from hyperfront.storage import checkpoint
 from hyperfront.storage.batches import Batch, rows, split, to_device
@@ -117,7 +119,7 @@ class ParetoModel(nn.Module):
                 yield to_device(x, self.device)
 
         try:
-            self.target.calibrate(lambda rays: self.hypernet(rays.to(self.device)), self.m, moved(), share)
+            statistics.calibrate(self.target, lambda rays: self.hypernet(rays.to(self.device)), self.m, moved(), share)
         except (TypeError, AttributeError) as error:
             if list not in kinds:
                 raise
@@ -148,7 +150,7 @@ class ParetoModel(nn.Module):
     def _load_from_state_dict(self, state_dict: Any, prefix: Any, *args: Any, **kwargs: Any) -> None:
         """Resize the alignment to the stored one; both may be empty."""
         stored = state_dict.setdefault(prefix + "alignment", self.alignment.new_zeros(0, self.m))
-        grid = math.comb(self.target.grid(self.m) + self.m - 1, self.m - 1)
+        grid = math.comb(statistics.grid(self.m) + self.m - 1, self.m - 1)
         if tuple(stored.shape) in ((0, self.m), (grid, self.m)):  # others do not fit, and are refused
             self.alignment = self.alignment.new_zeros(stored.shape)
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
@@ -199,5 +201,5 @@ def aligned(rays: Tensor, alignment: Tensor) -> Tensor:
     """Move ``rays [R, m]`` by logarithms ``[K, m]`` at the rays of a grid; an empty ``alignment`` moves none."""
     if not len(alignment):
         return rays
-    c = interpolation(rays, Target.grid(rays.shape[-1])).to(rays) @ alignment.to(rays)
+    c = interpolation(rays, statistics.grid(rays.shape[-1])).to(rays) @ alignment.to(rays)
     return (rays.clamp_min(SMALLEST).log() + c).softmax(-1)

@@ -11,8 +11,10 @@ from torch.nn.utils import parametrize
 from torch.nn.utils.parametrizations import _SpectralNorm
 from torch.nn.utils.spectral_norm import SpectralNorm
 
-from hyperfront.errors import TargetError
+from hyperfront.errors import TargetError, shown
+from hyperfront.model.assemblies import Assembly
 from hyperfront.model.contents import Found, held
+from hyperfront.model.roles import Generate
 
 
 def refuse_given(module: nn.Module) -> None:
@@ -85,6 +87,18 @@ def refuse_failure(error: RuntimeError) -> None:
     for words, (what, fix) in _FAILURES.items():
         if words in str(error):
             raise TargetError(what, got=str(error).partition("\n")[0], fix=fix) from error
+
+
+def refuse_assembly(assembly: Assembly, generate: Generate, module: nn.Module) -> None:
+    """Raise an error for an assembly that is none, or that generates nothing."""
+    if not isinstance(assembly, Assembly):
+        raise TargetError("the function for assemblies made none", got=shown(assembly), expected="an Assembly")
+    if not assembly.names:
+        raise TargetError(
+            "no parameter of the target is generated",
+            got=f"generate = {generate!r}",
+            expected=f"a pattern that matches {assembly.takes}: " + ", ".join(dict(module.named_parameters())),
+        )
 
 
 def refuse(module: nn.Module, generated: Collection[str]) -> None:

@@ -6,17 +6,14 @@ directly (shared by all rays) or *frozen*. ``theta [n]`` is the output of the hy
 <hyperfront.model.assemblies>` makes tensors of it: it cuts ``theta`` into tensors, or uses it for low-rank additions,
 or for scales and shifts of features.
 
-BatchNorm normalizes by the current ray's batch while training. For prediction it needs statistics that do not depend
-on the batch but do depend on the ray: :meth:`Target.calibrate` estimates them on a grid of rays from training samples,
-and a ray between grid points gets their interpolation (``batchnorm="grid"``). For parity with other codes, ``"batch"``
-always uses the batch's statistics and ``"shared"`` one running average for all rays.
+BatchNorm normalizes by the current ray's batch while training, and for prediction by statistics of the ray
+(:mod:`hyperfront.model.statistics`, ``batchnorm="grid"``). For parity with other codes, ``"batch"`` always uses the
+batch's statistics and ``"shared"`` one running average for all rays.
 """
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, Literal
@@ -25,22 +22,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from hyperfront.errors import TargetError, shown
+from hyperfront.errors import TargetError
+from hyperfront.model import statistics
 from hyperfront.model.assemblies import Assembly, Replace
 from hyperfront.model.embeddings import without_sparse_gradients
 from hyperfront.model.first_calls import FirstCalls
 from hyperfront.model.leftovers import duplicate, private_copy, settle
-from hyperfront.model.normalization import Normalization, modes_kept
-from hyperfront.model.refusals import refuse, refuse_given
+from hyperfront.model.normalization import Normalization
+from hyperfront.model.refusals import refuse, refuse_assembly, refuse_given
 from hyperfront.model.roles import Generate, Rest, matching, table
 from hyperfront.model.stacking import Crossing, Stacking, side_by_side, stack
-from hyperfront.model.substitution import Network, Places, called
-from hyperfront.preferences import das_dennis, interpolation, nearest
+from hyperfront.model.substitution import Network, Places
 from hyperfront.storage.batches import Batch
 from hyperfront.storage.nests import map_tensors
-
-Share = Callable[[Callable[[Tensor], Sequence[Tensor]], Tensor], Sequence[Tensor]]
-"""``share(work, rays)`` returns the tensors ``work(rays)``, which have a row for each ray."""
 
 
 class Target(nn.Module):
@@ -82,7 +76,7 @@ class Target(nn.Module):
         self.knots: list[list[float]] | None = None
         """The rays of separate models, which have BatchNorm statistics at these rays only."""
         self.assembly = assembly(skeleton, matching(skeleton, generate))
-        _check_assembly(self.assembly, generate, skeleton)
+        refuse_assembly(self.assembly, generate, skeleton)
         refuse(skeleton, self.assembly.names)
         self.sparse = without_sparse_gradients(skeleton)
         self.tensors = table(skeleton, self.assembly.names, self.assembly.base, rest)
@@ -294,56 +288,10 @@ class Target(nn.Module):
 
     # ---- BatchNorm -------------------------------------------------------------------------------------------
 
-    def _uses_statistics(self) -> bool:
-        return self.batchnorm == "grid" and not self.training and bool(self.normalization.adaptive)
-
     def statistics_for(self, rays: Tensor, theta: Tensor) -> Tensor:
         """Return the BatchNorm statistics for each of ``theta [R, n]``: empty in training, and without BatchNorm."""
-        return self.statistics_at(rays) if self._uses_statistics() else theta.new_zeros(len(theta), 0)
-
-    @staticmethod
-    def grid(m: int) -> int:
-        """Return the partitions of the ray grid of the statistics: the finest grid with at most 32 rays."""
-        return max(itertools.takewhile(lambda h: math.comb(h + m - 1, m - 1) <= 32, range(1, 17)), default=1)
-
-    def statistics_at(self, rays: Tensor) -> Tensor:
-        """Return BatchNorm statistics ``[R, width]`` at the rays, interpolated between grid rays."""
-        if not len(self.statistics):
-            raise TargetError(
-                "the BatchNorm statistics of this model were never estimated",
-                got="a module with BatchNorm, in evaluation mode, outside hyperfront.fit",
-                expected="statistics on a grid of rays",
-                fix="call model.calibrate(inputs) with some batches of training inputs",
-            )
-        if self.knots is not None:
-            return self.statistics[nearest(rays, rays.new_tensor(self.knots))]
-        return interpolation(rays, self.grid(rays.shape[-1])).to(self.statistics) @ self.statistics
-
-    @torch.no_grad()
-    def calibrate(
-        self, weights: Callable[[Tensor], Tensor], m: int, inputs: Iterable[Batch], share: Share | None = None
-    ) -> None:
-        """Estimate the statistics on the ray grid: mean and variance of every BatchNorm's input over ``inputs``."""
-        if self.batchnorm != "grid" or not self.normalization.adaptive:
-            return
-        inputs = list(inputs)
-        grid = das_dennis(m, self.grid(m)) if self.knots is None else torch.tensor(self.knots)
-        with modes_kept(self, self):
-            self.eval()  # no dropout: only BatchNorm uses the batch as in training
-            self.normalization.use_batch()
-
-            def work(rays: Tensor) -> list[Tensor]:
-                return [torch.stack([self._measure(weights(ray[None])[0], inputs) for ray in rays])]
-
-            (rows,) = (share or _alone)(work, grid.to(self.statistics))
-        self.statistics = rows.to(self.statistics)
-
-    def _measure(self, theta: Tensor, inputs: list[Batch]) -> Tensor:
-        def run() -> None:
-            for x in inputs:
-                called(self.network(theta), x)
-
-        return self.normalization.measure(run, self.shared(), self.statistics)
+        used = self.batchnorm == "grid" and not self.training and bool(self.normalization.adaptive)
+        return statistics.at(self, rays) if used else theta.new_zeros(len(theta), 0)
 
     # ---- a plain module --------------------------------------------------------------------------------------
 
@@ -354,7 +302,7 @@ class Target(nn.Module):
             module = duplicate(self.skeleton)
         values = self.unpack(theta)
         if self.batchnorm == "grid" and self.normalization.adaptive:
-            values |= self.normalization.unpack(self.statistics_at(ray[None])[0])
+            values |= self.normalization.unpack(statistics.at(self, ray[None])[0])
         for name in self.sparse:
             setattr(module.get_submodule(name), "sparse", True)  # noqa: B010 (its type is not known)
         own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
@@ -366,21 +314,6 @@ class Target(nn.Module):
         self.normalization.finish(module, self.batchnorm)
         module.to(theta.device).eval()  # which need not return the module
         return module
-
-
-def _alone(work: Callable[[Tensor], Sequence[Tensor]], rays: Tensor) -> Sequence[Tensor]:
-    return work(rays)
-
-
-def _check_assembly(assembly: Assembly, generate: Generate, module: nn.Module) -> None:
-    if not isinstance(assembly, Assembly):
-        raise TargetError("the function for assemblies made none", got=shown(assembly), expected="an Assembly")
-    if not assembly.names:
-        raise TargetError(
-            "no parameter of the target is generated",
-            got=f"generate = {generate!r}",
-            expected=f"a pattern that matches {assembly.takes}: " + ", ".join(dict(module.named_parameters())),
-        )
 
 
 def _flat(name: str) -> str:

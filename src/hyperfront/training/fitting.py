@@ -10,65 +10,41 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from hyperfront.errors import HyperfrontError, check_choice, check_flag
+from hyperfront.errors import check_choice, check_flag
 from hyperfront.front import Front, alignment
-from hyperfront.front.threads import few_for_small_work, work
 from hyperfront.model import ParetoModel
 from hyperfront.model.expected import expect_device
-from hyperfront.preferences import Dirichlet, Preferences, layout
-from hyperfront.problem import Gap, Problem
-from hyperfront.problem.sources import looking
-from hyperfront.solvers import EPO, LS, Solver
-from hyperfront.storage import files, locks
-from hyperfront.storage.provenance import environment
-from hyperfront.training.agreement import check_agreement, check_place
+from hyperfront.preferences import Preferences, layout
+from hyperfront.problem import Problem
+from hyperfront.solvers import Solver
+from hyperfront.storage import files
 from hyperfront.training.callbacks import Callback, JsonLines, tell
 from hyperfront.training.checkpoints import TWO, Checkpoints, check_keep
-from hyperfront.training.deterministic import only_deterministic
-from hyperfront.training.engines import ENGINES, Engine, make_engine
-from hyperfront.training.epochs import Epochs
+from hyperfront.training.defaults import SETTINGS, resolved
+from hyperfront.training.engines import ENGINES
 from hyperfront.training.handed import check_handed
 from hyperfront.training.job import Job
 from hyperfront.training.loop import run_epochs
-from hyperfront.training.precision import Precision, products, refuse_autocast
+from hyperfront.training.precision import Precision, refuse_autocast
+from hyperfront.training.preparation import discarding, prepare, together
 from hyperfront.training.progress import Progress
-from hyperfront.training.ranks import follow_first, refuse_several
+from hyperfront.training.ranks import refuse_several
 from hyperfront.training.refusals import check_solver
 from hyperfront.training.runs import Run, RunFolder
 from hyperfront.training.settings import Settings
-from hyperfront.training.shares import shared_problem
-from hyperfront.training.state import TrainingState
-from hyperfront.training.step import Step
 from hyperfront.training.team import Team, join, restarted
 from hyperfront.training.validation import measured
-
-SETTINGS = ("epochs", "rays_per_step", "batch_size", "lr", "schedule", "warmup", "validate_every")
-"""The settings whose defaults a problem may state."""
-DEFAULTS: Mapping[str, Any] = {
-    "solver": EPO(),
-    "preferences": Dirichlet(),
-    "epochs": 30,
-    "rays_per_step": 1,
-    "batch_size": 256,
-    "lr": 1e-3,
-    "schedule": "cosine",
-    "warmup": 0,
-    "validate_every": 1,
-    "validation_rays": 25,
-    "align": False,
-}
 
 
 def fit(
@@ -212,24 +188,12 @@ def fit(
         job.check()
     model.to(device)
     model.alignment, model.record = model.alignment[:0], job.record()  # an alignment is of the weights measured with it
-    with _together(job, resume := resume or restarted()):
-        run = _prepare(job, engine, resume)
-        with _discarding(job):
+    with together(job, resume := resume or restarted()):
+        run = prepare(job, engine, resume)
+        with discarding(job):
             history = run_epochs(job, *run)
         front = _finish(job, run.checkpoints)
     return Run(model=model, front=front, history=history, folder=folder)
-
-
-@contextmanager
-def _together(job: Job, resume: bool) -> Iterator[None]:
-    """Enter the ``with`` block with all processes of the job, which must agree, and leave it with all of them."""
-    check_agreement(job)
-    with ExitStack() as stack:
-        with job.team.raising():
-            stack.enter_context(_surroundings(job, resume))
-        with few_for_small_work(job.model.device, lambda: _work(job)), _memory(job):
-            yield
-        job.team.gather(None)  # the files are complete when any process returns
 
 
 def _told(team: Team, folder: RunFolder | None, callbacks: Sequence[Callback]) -> list[Callback]:
@@ -246,95 +210,6 @@ def _fit_members(model: Any, problem: Problem, solver: Solver | None, align: boo
     check_flag("align", used["align"])
     known = check_solver(used["solver"])
     return fit_members(fit, model, problem, align=used["align"], convention=known.convention, solver=solver, **options)
-
-
-def _work(job: Job) -> float:
-    """The multiply-adds of the forward passes of one step; none without data."""
-    source, size, device = job.problem.train.source, job.settings.batch_size, job.model.device
-    if not job.problem.has_data:
-        return 0.0
-    with looking(source, device):
-        batch = next(source.epoch(size, torch.Generator().manual_seed(0), device, 0), None)
-    return 0.0 if batch is None else work(job.model, job.problem.inputs(batch))
-
-
-def _memory(job: Job) -> AbstractContextManager:
-    """Recompute activations within the ``with`` block, if asked to."""
-    if not job.settings.checkpoint_activations:
-        return nullcontext()
-    from hyperfront.training.recomputation import recomputing  # which few runs need
-
-    return recomputing(job.model.target, job.model.device)
-
-
-class _Prepared(NamedTuple):
-    epochs: Epochs
-    engine: Engine
-    checkpoints: Checkpoints
-
-
-@contextmanager
-def _surroundings(job: Job, resume: bool) -> Iterator[None]:
-    """Check and lock the folder, apply PyTorch's settings, and seed the random numbers within the ``with`` block."""
-    device, folder = job.model.device, job.folder
-    alone = locks.alone_in(folder.path) if folder and job.team.first else nullcontext()
-    if job.team.first:
-        job.check_folder(resume)
-    generators = [device] if device.type == "cuda" else []
-    with (
-        alone,
-        only_deterministic(job.settings.deterministic),
-        products(job.settings.precision),
-        torch.random.fork_rng(devices=generators),
-    ):
-        torch.manual_seed(job.settings.seed)
-        yield
-
-
-@contextmanager
-def _discarding(job: Job) -> Iterator[None]:
-    """Remove the files of a run that fails before its first checkpoint."""
-    try:
-        yield
-    except HyperfrontError:
-        if job.folder and job.team.first:
-            job.folder.discard()
-        raise
-
-
-def _prepare(job: Job, engine: str, resume: bool) -> _Prepared:
-    """Make optimizer, state and engine of a new or resumed run; try out the first step of a new run."""
-    model, problem, settings, folder = job.model, job.problem, job.settings, job.folder
-    team = job.team
-    if not team.alone:
-        follow_first(model.state_dict().values())
-    optimizer = settings.make_optimizer(model.parameters())
-    steps = settings.epochs * problem.train.source.steps(settings.batch_size)
-    lesson = problem.lesson
-    if lesson is not None:
-        lesson.teacher.ready(model, job.solver.convention)
-    practice = problem if lesson is None else lesson.practice(problem)
-    practice = practice if team.alone else shared_problem(practice)
-    step = Step(model, practice, job.solver, share_batch=settings.share_batch and lesson is None)
-    if settings.precision == "bf16":
-        step.dtype = torch.bfloat16
-    state = TrainingState(model, step, optimizer, settings.make_schedule(optimizer, steps))
-    checkpoints = Checkpoints(folder, state, job.identity(), keep=job.keep, writes=team.first)
-    for file in folder.temporary() if folder and team.first else ():
-        file.unlink(missing_ok=True)
-    for turn in (True, False) if resume else ():  # rank 0 first: it may repair files
-        with team.raising():
-            if team.first == turn:
-                checkpoints.resume()
-    epochs = Epochs(state, problem, job.preferences, settings, team)
-    with team.raising():
-        if state.position.epoch == state.position.step == 0:
-            epochs.try_out()
-        if folder and team.first and not folder.config.exists():
-            folder.create(job.config(), environment(model.device))
-    with _discarding(job):
-        check_place(job, state)
-        return _Prepared(epochs, make_engine(engine, epochs), checkpoints)
 
 
 def _finish(job: Job, checkpoints: Checkpoints) -> Front | None:
@@ -362,21 +237,6 @@ def _finish(job: Job, checkpoints: Checkpoints) -> Front | None:
     if folder and job.team.first:
         front.save(folder.front)
     return front
-
-
-def resolved(problem: Problem | None, **given: Any) -> dict[str, Any]:
-    """Replace arguments of :func:`fit` that are None by the problem's defaults, or else by the general ones."""
-    own = dict(problem.training()) if problem and problem.training and None in given.values() else {}
-    if problem is not None:
-        own.setdefault("solver", usual_solver(problem))
-    return {name: own.get(name, DEFAULTS[name]) if value is None else value for name, value in given.items()}
-
-
-def usual_solver(problem: Problem) -> Solver:
-    """Choose LS where a loss is a gap between groups, and EPO otherwise: a gap may be zero on the whole front, where no
-    ray has the equal products ``r_j l_j`` that EPO asks for."""
-    gaps = (getattr(measure, "of", measure) for measure in problem.measures.values())
-    return LS() if any(isinstance(measure, Gap) for measure in gaps) else EPO()
 
 
 def settings_of(arguments: Mapping[str, Any]) -> Settings:

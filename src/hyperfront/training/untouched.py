@@ -11,6 +11,7 @@ from torch import nn
 
 from hyperfront.model import ParetoModel
 from hyperfront.model.normalization import modes_kept
+from hyperfront.model.statistics import grid
 from hyperfront.preferences import das_dennis
 from hyperfront.storage.containers import PLAIN
 from hyperfront.training.randomness import Randomness
@@ -31,7 +32,7 @@ def untouched(model: ParetoModel) -> Iterator[Callable[[], bool]]:
         names = [f"{name}.{part}" for name in target.norms for part in ("running_mean", "running_var")]
         shared = target.shared()
         own = [shared[name.removeprefix(".")] for name in names]
-        count = len(target.knots or []) or len(das_dennis(model.m, target.grid(model.m)))
+        count = len(target.knots or []) or len(das_dennis(model.m, grid(model.m)))
         target.statistics = torch.cat([part.to(statistics) for part in own]).repeat(count, 1)
     stores = [layer._buffers for layer in model.modules()]
     buffers = [(store, key, b, b.clone()) for store in stores for key, b in store.items() if b is not None]

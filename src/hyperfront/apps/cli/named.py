@@ -15,7 +15,7 @@ from hyperfront.problem.registry import build, entry, is_builtin, problems, reci
 from hyperfront.tabular import problem as table_problem
 from hyperfront.tabular.reading import is_table
 from hyperfront.tabular.recipe import recipe_for
-from hyperfront.training.runs import load, recorded_problem
+from hyperfront.training.loading import load, recorded_problem
 
 OWN = "own"
 """The preset of problems that are not built in."""

@@ -10,7 +10,7 @@ from typing import Literal
 from hyperfront.errors import CheckpointError, HyperfrontError
 from hyperfront.model import ParetoModel
 from hyperfront.problem import Problem
-from hyperfront.training.runs import import_factory, load, recorded_problem
+from hyperfront.training.loading import import_factory, load, recorded_problem
 
 OPTIONS = "--target package.module:factory --problem package.module:factory"
 

@@ -48,7 +48,8 @@ from hyperfront.storage import files
 from hyperfront.storage.files import refuse_unwritable
 from hyperfront.storage.provenance import describe
 from hyperfront.training import Progress, fit
-from hyperfront.training.fitting import settings_of, usual_solver
+from hyperfront.training.defaults import usual_solver
+from hyperfront.training.fitting import settings_of
 from hyperfront.training.runs import Run, RunFolder
 from hyperfront.training.step import Step
 from hyperfront.training.team import Team, join, restarted

@@ -19,7 +19,8 @@ from hyperfront.apps.explorer.session import Session
 from hyperfront.errors import HyperfrontError
 from hyperfront.problem import Problem
 from hyperfront.storage import checkpoint as files
-from hyperfront.training.runs import Run, RunFolder, load, recorded_problem
+from hyperfront.training.loading import load, recorded_problem
+from hyperfront.training.runs import Run, RunFolder
 
 
 def explore(

@@ -25,7 +25,8 @@ from hyperfront.model import ParetoModel
 from hyperfront.problem import Problem
 from hyperfront.storage.batches import named_outputs
 from hyperfront.storage.nests import tensors
-from hyperfront.training.runs import RunFolder, import_factory, load, recorded_problem
+from hyperfront.training.loading import import_factory, load, recorded_problem
+from hyperfront.training.runs import RunFolder
 
 RAY = "ray"
 

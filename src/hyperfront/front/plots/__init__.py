@@ -91,7 +91,8 @@ def save(figure: Any, path: str | Path) -> Path:
             else path.with_suffix(fitting[0]).name,
         )
     path.parent.mkdir(parents=True, exist_ok=True)
-    importlib.import_module(f"hyperfront.front.plots.{drawn_by}").write(figure, path)
+    writer = {"static": "static", "interactive": "page"}[drawn_by]
+    importlib.import_module(f"hyperfront.front.plots.{writer}").write(figure, path)
     return path
 
 

@@ -2,55 +2,19 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
-import html
 from collections.abc import Mapping, Sequence
-from functools import cache
-from pathlib import Path
 from textwrap import fill
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
-from plotly.io.json import to_json_plotly
-from plotly.offline import get_plotlyjs
 from torch import Tensor
 
 from hyperfront.front import plots
 from hyperfront.front.plots import BLUE, INK, MUTED, PALE, PAPER, SEQUENTIAL, VERMILION, FrontLike
 
-PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>html, body {{ margin: 0; height: 100%; background: {paper}; }} body > div {{ height: 100vh; min-height: 480px; }}
-</style>
-</head>
-<body>
-<div id="hyperfront"></div>
-<script type="application/octet-stream" id="library">{library}</script>
-<script type="application/json" id="figure">{figure}</script>
-<script>
-async function draw() {{
-  const text = (id) => document.getElementById(id).textContent;
-  const packed = new Blob([Uint8Array.from(atob(text("library")), (letter) => letter.charCodeAt(0))]);
-  const library = document.createElement("script");
-  library.textContent = await new Response(packed.stream().pipeThrough(new DecompressionStream("gzip"))).text();
-  document.head.append(library);
-  Plotly.newPlot("hyperfront", JSON.parse(text("figure")));
-}}
-draw();
-</script>
-</body>
-</html>
-"""
 AXIS = {"gridcolor": PALE, "linecolor": MUTED, "showline": True, "zeroline": False, "ticks": "outside"}
-CONFIG = {"displaylogo": False, "responsive": True, "toImageButtonOptions": {"format": "svg"}}
-CONFIG |= {"showSendToCloud": False}  # plotly shows a button that sends the data to its cloud by default
 QUIET = {"hoverinfo": "skip", "showlegend": False}
 
 
@@ -111,23 +75,6 @@ def evolution(
     dress(figure, title, f"{len(losses[0])} rays; move the slider or press play")
     inside = {"x": 0.01, "y": 0.01, "yref": "paper", "bgcolor": "rgba(255, 255, 255, 0.8)", "orientation": "v"}
     return figure.update_layout(legend=inside, showlegend=len(objectives) == 2)
-
-
-def write(figure: go.Figure, path: Path) -> None:
-    """Write one page that fills the window, with plotly.js inside: no network is needed to read it.
-
-    The library is compressed, which makes a page of 2 MB instead of 5; browsers have the decompressor since 2023.
-    """
-    drawn = {**figure.to_plotly_json(), "config": CONFIG}
-    title = html.escape(drawn["layout"].get("title", {}).get("text", "hyperfront"))
-    data = to_json_plotly(drawn).replace("<", "\\u003c")  # no name may end the element early
-    path.write_text(PAGE.format(title=title, paper=PAPER, library=_library(), figure=data), encoding="utf-8")
-
-
-@cache
-def _library() -> str:
-    """plotly.js, compressed, in base64."""
-    return base64.b64encode(gzip.compress(get_plotlyjs().encode(), mtime=0)).decode()
 
 
 def _plane(front: FrontLike) -> go.Figure:
