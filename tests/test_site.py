@@ -1,9 +1,11 @@
-"""The documentation site: its tutorials run, and it builds without a warning."""
+"""The documentation site: its tutorials and examples run, and it builds without a warning."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from tests.helpers.tutorial import follow
 
 DOCS = Path(__file__).parents[1] / "docs"
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
+REFERENCE = [page for page in sorted((DOCS / "reference").glob("*.rst")) if "code-block:: python" in page.read_text()]
 
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda path: path.stem)
@@ -25,6 +28,14 @@ def test_a_tutorial_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     torch.set_num_threads(threads)
     for file in tmp_path.glob("*.py"):  # another page may have a module of that name
         sys.modules.pop(file.stem, None)
+
+
+@pytest.mark.parametrize("page", REFERENCE, ids=lambda path: path.stem)
+def test_the_example_of_a_reference_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(0)
+    blocks = re.findall(r"^\.\. code-block:: python\n\n((?:   .*\n|\n)+)", page.read_text(), flags=re.MULTILINE)
+    exec(compile("".join(map(textwrap.dedent, blocks)), page.name, "exec"), {})  # our own text
 
 
 @pytest.mark.slow

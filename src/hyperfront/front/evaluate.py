@@ -34,6 +34,11 @@ def evaluate(
 
     Each loss declares how it is evaluated (:mod:`hyperfront.problem.losses`): a plain function is averaged over
     batches, weighted by their rows; a ``SetLoss`` or ``Gathered`` is computed once over the whole split.
+
+    >>> from hyperfront.problem.registry import build
+    >>> problem = build("fonseca")
+    >>> evaluate(problem.model(), problem, rays=[[0.2, 0.8], [0.5, 0.5], [0.8, 0.2]]).losses.shape
+    torch.Size([3, 2])
     """
     check_number("batch_size", batch_size, 1, whole=True)
     if isinstance(split, Problem):

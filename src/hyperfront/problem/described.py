@@ -1,9 +1,9 @@
 """Described measures: a :class:`Loss` or :class:`Score` is a measure with a direction, a label, a unit and bounds.
 
-======================= ==================== =====================================================================
-:class:`Loss`           less is better       what is trained; a plain function is a loss without label
-:class:`Score`          declares it          what is reported beside the losses, limited and maximized or minimized
-======================= ==================== =====================================================================
+======================= ======================= ===================================================================
+:class:`Loss`           less is better          It is trained. A plain function is a loss without a label.
+:class:`Score`          ``maximize=`` says so   It is reported beside the losses, and can be limited or optimized.
+======================= ======================= ===================================================================
 
 Label, unit and bounds describe the value on a front, which is the loss in the problem's units
 (:mod:`hyperfront.problem.units`); bounds are those of the function, and :meth:`Problem.meaning` converts them.
