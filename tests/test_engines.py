@@ -22,8 +22,9 @@ from hyperfront.errors import HyperfrontError
 from hyperfront.solvers import NormalizeByStart, chain
 from hyperfront.training import Callback
 from hyperfront.training.engines import graph
-from hyperfront.training.engines.compiled import CompiledStep, NotCompilable
+from hyperfront.training.engines.compiled import compiled
 from hyperfront.training.engines.graph import NotCapturable
+from hyperfront.training.engines.tracing import NotCompilable, TracedStep
 from tests.helpers import runs
 
 
@@ -142,12 +143,12 @@ class Assigns(Counts):
         return nn.Linear.forward(self, x)
 
 
-def compiled_step(module: nn.Module, losses: dict | None = None) -> CompiledStep:
+def compiled_step(module: nn.Module, losses: dict | None = None) -> TracedStep:
     """Not run yet: refusals need no compiler."""
     x = torch.randn(8, 3)
     losses = losses or {"a": lambda y, batch: y.square().mean(), "b": lambda y, batch: (y - 1).square().mean()}
     model = hf.wrap(module, ["a", "b"], hidden=4, batching="loop").train()
-    return CompiledStep(hf.Step(model, hf.supervised((x,), losses=losses), hf.LS()))
+    return TracedStep(hf.Step(model, hf.supervised((x,), losses=losses), hf.LS()), compiled)
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def fit(
             reads each. A resumed run may keep another number.
         device: The device to train on; by default the model's.
         engine: Runs the steps (:mod:`hyperfront.training.engines`), with the same numbers: ``"auto"``, ``"eager"``,
-            ``"compiled"`` or ``"graph"``.
+            ``"traced"``, ``"compiled"`` or ``"graph"``.
         deterministic: Two runs with the same seed, machine and engine end at the same bytes. This uses PyTorch's
             deterministic algorithms, some of which are slower; an operation without one is an error.
         precision: The rounding of products (:mod:`hyperfront.training.precision`): ``"float32"``, ``"tf32"``,

@@ -47,9 +47,7 @@ Tf32 = Annotated[bool, tyro.conf.arg(help="Let a GPU round matrix products to TF
 Device = Annotated[
     str, tyro.conf.arg(metavar="NAME", help="cpu, cuda, or auto: a GPU, if there is one, for problems with data.")
 ]
-Engine = Annotated[
-    str, tyro.conf.arg(metavar="NAME", help="How steps run: eager, compiled, graph (a CUDA graph), or auto.")
-]
+Engine = Annotated[str, tyro.conf.arg(metavar="NAME", help="How steps run: eager, traced, compiled, graph, or auto.")]
 
 
 def parse(arguments: tuple[str, ...]) -> dict[str, Any]:

@@ -2,9 +2,10 @@
 
 =========== =====================================================================================================
 ``eager``   step by step in Python: any device, any source of data
+``traced``  on a CPU: the operations of a gradient without Python's share, with the bits of ``eager``
 ``compiled`` compiled by ``torch.compile``: on a CPU the whole gradient, on a GPU the target and its losses
 ``graph``   the whole step as one CUDA graph: data held on the device, nothing read back inside an epoch
-``auto``    ``graph`` where it works, else ``eager``
+``auto``    on a GPU ``graph`` where it works, else ``eager``; on a CPU the faster one of ``eager`` and ``traced``
 =========== =====================================================================================================
 """
 
@@ -19,13 +20,17 @@ import torch
 
 from hyperfront.errors import HyperfrontError, unknown_name
 from hyperfront.training.accumulation import AccumulatedStep
-from hyperfront.training.engines.compiled import Compiled
+from hyperfront.training.engines.compiled import compiled
 from hyperfront.training.engines.eager import Eager
 from hyperfront.training.engines.graph import CudaGraphs, NotCapturable
+from hyperfront.training.engines.measured import Choice
+from hyperfront.training.engines.traced import Traced
+from hyperfront.training.engines.tracing import replayed
 from hyperfront.training.epochs import Epochs
 from hyperfront.training.shares import SharedStep
 
-ENGINES = ("auto", "eager", "compiled", "graph")
+ENGINES = ("auto", "eager", "traced", "compiled", "graph")
+BUILDS = {"traced": replayed, "compiled": compiled}
 
 
 class Engine(Protocol):
@@ -38,15 +43,20 @@ class Engine(Protocol):
         ...
 
 
-def make_engine(name: str, epochs: Epochs) -> Engine:
-    """Make the engine of that name; ``auto`` falls back to ``eager`` with a warning if a GPU cannot run the graph."""
+def make_engine(name: str, epochs: Epochs, say: Callable[[str], None] = lambda line: None) -> Engine:
+    """Make the engine of that name; ``auto`` falls back to ``eager`` with a warning if a GPU cannot run the graph.
+    ``say`` gets a line about a choice by measurement."""
     if name not in ENGINES:
         raise unknown_name("engine", name, ENGINES)
     settings = epochs.settings
     if not epochs.team.alone or settings.accumulate > 1 or settings.checkpoint_activations:
         return _step_by_step(name, epochs)
-    if name == "compiled" and epochs.model.device.type == "cpu":
-        return Compiled(epochs)
+    if epochs.model.device.type == "cpu" and name in ("auto", "traced", "compiled"):
+        return Eager(epochs, choose=Choice(epochs, say)) if name == "auto" else Traced(name, epochs, BUILDS[name])
+    if name == "traced":
+        raise HyperfrontError(
+            "traced steps are for a CPU", got=f"a model on {epochs.model.device}", fix='engine="auto"'
+        )
     if name == "compiled":
         step = epochs.state.step
         losses = partial(step.model.target.map, step.problem.each_loss)
