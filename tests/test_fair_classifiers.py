@@ -9,7 +9,16 @@ import torch
 import hyperfront as hf
 from hyperfront import tabular
 from hyperfront.comparison import Protocol, compare
-from hyperfront.comparison.baselines.fair_classifiers import Fair, constraint, seen
+from hyperfront.comparison.baselines.fair_classifiers import (
+    Fair,
+    _drawn,
+    _exponentiated,
+    _threshold,
+    classifiers,
+    constraint,
+    features_of,
+    seen,
+)
 from hyperfront.comparison.baselines.table_features import Features, rows_of
 from hyperfront.errors import HyperfrontError, ProblemError
 from hyperfront.problem.registry import build
@@ -113,3 +122,27 @@ def test_a_built_in_table_is_compared_too(tmp_path):
     found = compare(problem, ["fairlearn-grid"], protocol(), seeds=[0], folder=tmp_path, progress=False)
     assert min(found[0].fronts["test"]["scores"]["fpr_gap"]) < 0.2
     assert max(found[0].fronts["test"]["scores"]["accuracy"]) > 0.75
+
+
+def test_decisions_do_not_depend_on_the_batch_and_unknown_groups_get_those_of_the_classifier():
+    from sklearn.linear_model import LogisticRegression
+
+    problem, draw = own(), np.random.default_rng(0)
+    features = features_of(problem, boosting=False)
+    X = features(*rows_of(problem)[:2])
+    order = draw.permutation(len(X))
+    for points in (_exponentiated, _threshold):
+        predict = [*classifiers(problem, features, points, count=2, options=Fair(rounds=3), seed=3)][1]
+        group = rows_of(problem)[3].numpy()
+        whole = predict(X, group)
+        parts = [predict(X[rows], group[rows]) for rows in np.array_split(order, 7)]
+        assert np.array_equal(np.concatenate(parts), whole[order])
+    elsewhere = np.full(len(X), 9)
+    alone = LogisticRegression(max_iter=1000).fit(X, rows_of(problem)[2].numpy()).predict(X)
+    assert np.array_equal(predict(X, elsewhere) > 0.5, alone > 0) and 0 < alone.mean() < 1
+    chances = draw.random(20_000)
+    drawn = _drawn(chances, draw.normal(size=(20_000, 3)), 1) > 0.5
+    for low in (0.0, 0.5, 0.9):  # the share of ones is the chance
+        inside = (chances >= low) & (chances < low + 0.1)
+        assert abs(drawn[inside].mean() - chances[inside].mean()) < 0.05
+    assert not np.array_equal(drawn, _drawn(chances, draw.normal(size=(20_000, 3)), 1) > 0.5)

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import hyperfront as hf
 from hyperfront.errors import HyperfrontError, ProblemError, SelectionError
 from hyperfront.export import card
+from hyperfront.front import bootstrap
 from hyperfront.front.evidence import BoundedGap, BoundedMean, Scale
-from hyperfront.front.intervals import Intervals, _interval, _prepared, interval_document
-from hyperfront.problem import Gap
+from hyperfront.front.intervals import UNKNOWN, Interval, Intervals, _interval, _prepared, interval_document
+from hyperfront.problem import Gap, SetLoss
 from hyperfront.problem.registry import build
 
 RAY = [0.5, 0.5]
@@ -31,7 +35,7 @@ def wrong(output, batch):
     return ((output[:, 0] > 0) != (batch[1] > 0)).float().mean()
 
 
-def problem(**options) -> hf.Problem:
+def problem(scores=None, **options) -> hf.Problem:
     gap = Gap(lambda output, batch: (output[:, 0] > 0).to(output), lambda batch: torch.stack([batch[2], ~batch[2]]))
     return hf.supervised(
         rows(100),
@@ -44,6 +48,7 @@ def problem(**options) -> hf.Problem:
         scores={
             "error": hf.Score(wrong, maximize=False, bounds=(0, 1)),
             "gap": hf.Score(gap, maximize=False, bounds=(0, 1)),
+            **(scores or {}),
         },
         scale={"brier": 0.5},
         reference=(2, 2),
@@ -122,6 +127,35 @@ def test_rows_that_cannot_give_intervals_are_refused_with_the_reason(model):
     with pytest.raises(ProblemError, match="no rows"):
         hf.intervals(formula, toy.val, RAY)
     assert "no rows" in interval_document(formula, toy.val, RAY)["reason"]
+
+
+def test_a_model_whose_answers_are_all_the_same_has_words_or_bounds_and_no_infinite_end(model):
+    scores = {
+        "constant": hf.Score(SetLoss(lambda o, b: 0 * o[:, 0].sum(), lambda total: total + 1), maximize=True),
+        "share": hf.Score(
+            SetLoss(lambda o, b: 0 * o[:, 0].sum(), lambda total: total), maximize=False, bounds=(0.0, 1.0)
+        ),
+    }
+    same = problem(scores=scores)
+    sure = hf.intervals(model, same.test, RAY)
+    assert sure["constant"].between("{:.2f}".format) == UNKNOWN and UNKNOWN in str(sure["constant"])
+    assert sure["share"].between("{:.2f}".format) == "0.00 to 1.00"
+    text = card(model, hf.evaluate(model, same.test, rays=[RAY]), problem=same, intervals=[sure])
+    assert UNKNOWN in text and " inf" not in text and "-inf" not in text
+    one_sided = Interval(0.5, -math.inf, 0.7, "asymptotic", "bootstrap")
+    assert one_sided.between(str) == "at most 0.7" and replace(one_sided, low=0.2).between(str) == "0.2 to 0.7"
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 30), st.sampled_from([1, 64, 2**23]))
+def test_sums_over_resamples_are_those_of_their_rows_however_many_are_drawn_at_once(rows, resamples, cells):
+    each = torch.randn(rows, 2, 3, generator=torch.Generator().manual_seed(rows)).double()
+    weights = bootstrap.sums(torch.eye(rows), resamples)
+    assert torch.equal(weights.sum(1), torch.full((resamples,), float(rows)).double())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bootstrap, "CELLS", cells)
+        found = bootstrap.sums(each, resamples)
+    assert torch.allclose(found, torch.einsum("sn,nij->sij", weights, each), atol=1e-9)
 
 
 def test_documents_and_cards_have_the_intervals_and_their_kind(model):

@@ -51,7 +51,7 @@ def says_how_sure(page) -> None:
     accuracy, gap = (page.evaluate(f"state.values[COLUMNS.indexOf('{name}')]") for name in ("accuracy", "fpr_gap"))
     assert gap <= 0.05 and accuracy > 0.6
     assert f"With {GAP} ≤ 0.05: accuracy {accuracy:.4f}" in answer
-    assert f"For new rows the {GOAL} is between" in answer
+    assert f"The {GOAL} is " in answer and "in the whole population" in answer
     low, high = page.evaluate("[sure.of(COLUMNS.indexOf('accuracy')).low, sure.of(COLUMNS.indexOf('accuracy')).high]")
     assert low < accuracy < high and high - low < 0.2
 
@@ -65,10 +65,10 @@ def test_a_person_finds_the_best_fair_model_by_mouse_and_reads_how_sure_it_is(ch
         page.wait_for_function(ANSWERED)
         says_how_sure(page)
         answer = page.locator("#limits-answer").inner_text()
-        assert re.search(f"the {GAP} is between .*(certain there|the limit)", answer)
+        assert re.search(f"The {GAP} is .*(certain there|the limit)", answer)
         assert "searches from different rays" in answer
         assert page.locator(".between").count() == page.evaluate("COLUMNS.length")
-        page.select_option("#confidence", label="new rows, with 80\u00a0% confidence")
+        page.select_option("#confidence", label="the population, with 80\u00a0% confidence")
         page.get_by_role("button", name="Take me there").click()
         page.wait_for_function(
             "() => /Certified|cannot certify/.test(document.getElementById('limits-answer').textContent)",
@@ -120,7 +120,7 @@ def test_the_mailed_file_answers_the_same_question(chromium, loans, tmp_path):
         page.select_option("#goal", label=GOAL)
         page.get_by_role("button", name="Take me there").click()
         answer = page.locator("#limits-answer").inner_text()
-        assert "interpolated" in answer and f"For new rows the {GOAL} is between" in answer
+        assert "interpolated" in answer and f"The {GOAL} is " in answer and "in the whole population" in answer
         assert page.locator("#confidence").count() == 0
         assert "nearest sampled point" in page.locator("#sure").inner_text()
         page.evaluate("DATA.sure.forEach((each) => Object.values(each.intervals).forEach((one) => (one.high = 9)))")

@@ -8,6 +8,8 @@ import json
 import pytest
 
 import hyperfront as hf
+from hyperfront.apps.cli.named import find
+from hyperfront.errors import HyperfrontError
 from tests.helpers.command import hyperfront
 from tests.helpers.tables import csv_of, people, without
 
@@ -59,8 +61,10 @@ def test_a_limit_that_cannot_be_certified_loses_nothing(trained):
     words = ["--target", "paid", "--sensitive", "group", "--minimize", "error", "--confidence", ".95", "--epochs", "3"]
     refused = hyperfront("train", "people.csv", *words, "--limit", "error=.01", "--out", "no", folder=folder, code=2)
     assert "expected:" in refused and {"front.json", "page.html"} <= {file.name for file in (folder / "no").iterdir()}
-    printed = hyperfront("train", "people.csv", *words, "--limit", "error=.9", "--out", "yes", folder=folder)
-    certificate = json.loads((folder / "yes" / "choice.json").read_text())["certificate"]
+    again = "--out no --resume"
+    assert again in refused
+    printed = hyperfront("train", "people.csv", *words, "--limit", "error=.9", *again.split(), folder=folder)
+    certificate = json.loads((folder / "no" / "choice.json").read_text())["certificate"]
     assert certificate["confidence"] == 0.95 and certificate["rows"] == 40
     assert "with probability 0.95" in printed and "at most 0.9" in printed
 
@@ -107,3 +111,15 @@ def test_a_run_without_a_choice_asks_for_a_ray(trained):
         assert "--ray" in hyperfront("predict", "run", "people.csv", folder=folder, code=2)
     finally:
         (folder / "run" / "kept.json").rename(folder / "run" / "choice.json")
+
+
+def test_compare_and_tune_take_the_objectives_of_a_table(trained):
+    folder, _ = trained
+    table = str(folder / "people.csv")
+    named = find(table, target="paid", sensitive=("group",), objectives=("log_loss", "fpr_gap"))
+    assert named.problem.objectives == ("log_loss", "smooth_fpr_gap") and named.word == "people-log_loss-fpr_gap"
+    with pytest.raises(HyperfrontError, match="takes no --objectives"):
+        find("zdt2", objectives=("log_loss",))
+    for command in ("compare", "tune"):  # refused before anything is trained
+        words = ["--target", "paid", "--objectives", "log_loss", "fprgap"]
+        assert "did you mean 'fpr_gap'" in hyperfront(command, table, *words, folder=folder, code=2)

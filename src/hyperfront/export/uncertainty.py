@@ -30,7 +30,7 @@ def uncertainty(measured: Sequence[Intervals]) -> str:
 
 
 def _between(found: Interval) -> str:
-    return f"{number(found.value)} ({number(found.low)} to {number(found.high)})"
+    return f"{number(found.value)} ({found.between(number)})"
 
 
 def _method(found: Interval) -> str:

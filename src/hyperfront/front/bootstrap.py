@@ -20,6 +20,8 @@ from scipy.special import ndtr, ndtri
 from torch import Tensor
 
 RESAMPLES = 2000
+CELLS = 2**23
+"""The most counts, of a row in a resample, that are held at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +62,17 @@ class Bootstrap:
         return float(np.quantile(self.resampled, ndtr(self.bias + moved / (1 - self.acceleration * moved))))
 
 
-def counts(rows: int, resamples: int = RESAMPLES) -> Tensor:
-    """Count the occurrences of each row in each resample, ``[S, N]`` in float64, with a fixed seed."""
-    drawn = torch.randint(rows, (resamples, rows), generator=torch.Generator().manual_seed(0))
-    return torch.zeros(resamples, rows, dtype=torch.float64).scatter_add_(
-        1, drawn, torch.ones(1, 1).double().expand_as(drawn)
-    )
+def sums(each: Tensor, resamples: int = RESAMPLES) -> Tensor:
+    """The sums of the rows ``each [N, ...]`` over resamples of the rows, ``[S, ...]`` in float64, with a fixed seed.
+
+    Rows are drawn for as many resamples at once as :data:`CELLS` allows: the counts of all would need gigabytes.
+    """
+    rows, generator = len(each), torch.Generator().manual_seed(0)
+    flat = each.double().reshape(rows, -1)
+    together = max(1, CELLS // max(1, rows))
+    parts = []
+    for start in range(0, resamples, together):
+        drawn = torch.randint(rows, (min(together, resamples - start), rows), generator=generator)
+        counts = torch.zeros(drawn.shape, dtype=torch.float64)
+        parts.append(counts.scatter_add_(1, drawn, counts.new_ones(1, 1).expand_as(drawn)) @ flat)
+    return torch.cat(parts).reshape(resamples, *each.shape[1:])

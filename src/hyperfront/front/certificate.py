@@ -37,9 +37,12 @@ class Price:
     """About how many calibration rows would halve the cost; None if nothing is lost, or if no number is known."""
 
     def __str__(self) -> str:
+        if f"{self.certified:.4g}" == f"{self.without:.4g}":
+            return "Certainty costs nothing here: the certified trade-off is as good on validation rows."
         smallest = ", ".join(f"{name} {limit:.3g}" for name, limit in self.limits.items())
-        text = f"{self.goal} {self.certified:.4g} instead of {self.without:.4g}, which can be certified for {smallest}"
-        return text + (f"; about {self.rows:,} calibration rows would halve the cost" if self.rows else "")
+        text = f"What certainty costs: {self.goal} {self.certified:.4g} instead of {self.without:.4g}"
+        text += f", which can be certified for {smallest}"
+        return text + (f"; about {self.rows:,} calibration rows would halve the cost." if self.rows else ".")
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ class Certificate:
 
     def remarks(self) -> list[str]:
         """What certainty costs, and why the guarantee may not be about new rows."""
-        price = [f"What certainty costs: {self.price}."] if self.price else []
+        price = [str(self.price)] if self.price else []
         return price + ([f"Warning: {self.caveat}."] if self.caveat else [])
 
     def document(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ means with bounds, two-sample tests for gaps with bounds, and for everything els
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -18,13 +18,15 @@ from hyperfront import preferences
 from hyperfront.errors import ProblemError, SelectionError, check_number
 from hyperfront.errors.signatures import checked
 from hyperfront.front.evidence import Bounded, BoundedGap, BoundedMean, Evidence, Resampled, Scale, zero_or_one
-from hyperfront.front.rows import evidence, refuse, rows_of, scale
+from hyperfront.front.rows import described, evidence, refuse, rows_of, scale
 from hyperfront.model import ParetoModel
 from hyperfront.model.expected import expect_model
 from hyperfront.problem import Meaning, Split
 
 RESAMPLES, FEWEST, CELLS = 1000, 200, 2**24
-"""Resamples of the bootstrap: fewer for many rows, whose counts would need gigabytes."""
+"""Resamples of the bootstrap: fewer for many rows, which take long."""
+UNKNOWN = "not known: too few rows differ"
+"""The words for an interval without ends, as those of a model whose answers are all the same."""
 KINDS = {
     "binomial": "binomial test",
     "hoeffding-bentkus": "Hoeffding-Bentkus",
@@ -47,7 +49,16 @@ class Interval:
     """The name of the test or bootstrap."""
 
     def __str__(self) -> str:
+        if math.isinf(self.low) and math.isinf(self.high):
+            return f"{self.value:.4g} [{UNKNOWN}]"
         return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
+
+    def between(self, number: Callable[[float], str]) -> str:
+        """The two ends in words, as ``number`` writes them."""
+        low, high = (None if math.isinf(end) else number(end) for end in (self.low, self.high))
+        if low is None:
+            return UNKNOWN if high is None else f"at most {high}"
+        return f"{low} to {high}" if high is not None else f"at least {low}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -122,7 +133,10 @@ def intervals(
     resamples = max(FEWEST, min(RESAMPLES, CELLS // max(1, rows)))
     found = evidence(model, split, table[0], problem.meanings, like={}, resamples=resamples, exact_gaps=exact_gaps)
     level = (1 - confidence) / 2
-    each = {name: _interval(_prepared(sample), scale(problem, name), level) for name, sample in found.items()}
+    each = {
+        name: _interval(_prepared(sample), scale(problem, name), level, described(problem, name).bounds)
+        for name, sample in found.items()
+    }
     return Intervals(each, problem.meanings, confidence, rows, split.name, problem.caveat)
 
 
@@ -143,8 +157,10 @@ def _prepared(found: Evidence) -> Evidence:
     return replace(found, test="hoeffding-bentkus" if isinstance(found, BoundedMean) else "betting")
 
 
-def _interval(found: Evidence, units: Scale, level: float) -> Interval:
-    ends = [units.shown(found.bound(sign, level)) for sign in (">=", "<=")]
+def _interval(found: Evidence, units: Scale, level: float, bounds: tuple[float, float] | None = None) -> Interval:
+    """The interval, within the bounds of the measure where it states some."""
+    least, most = bounds or (-math.inf, math.inf)
+    ends = [units.shown(min(max(found.bound(sign, level), least), most)) for sign in (">=", "<=")]
     test = "bootstrap" if isinstance(found, Resampled) else found.test if isinstance(found, Bounded) else ""
     if isinstance(found, BoundedGap) and test == "binomial":
         test = "groups"

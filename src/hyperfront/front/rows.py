@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from hyperfront.errors import ProblemError
-from hyperfront.front.bootstrap import RESAMPLES, Bootstrap, counts
+from hyperfront.front.bootstrap import RESAMPLES, Bootstrap, sums
 from hyperfront.front.evidence import BoundedGap, BoundedMean, Evidence, Resampled, Scale
 from hyperfront.model import ParetoModel
 from hyperfront.model.derivatives import retried
@@ -185,17 +185,17 @@ def _resampled_mean(values: Tensor, resamples: int) -> Resampled:
     values = values.double()
     mean, rows = values.mean(), len(values)
     without = (values.sum() - values) / (rows - 1)
-    return Resampled(mean.item(), rows, (Bootstrap.of(mean, counts(rows, resamples) @ values / rows, without),))
+    return Resampled(mean.item(), rows, (Bootstrap.of(mean, sums(values, resamples) / rows, without),))
 
 
 def _resampled_gap(gap: Gap, values: Tensor, members: Tensor, resamples: int) -> Resampled:
     """A bootstrap for the difference of each pair of groups; a group without rows makes it infinite."""
     inside = members.double()
     each = torch.stack([inside * values.double(), inside], dim=1).permute(2, 1, 0)  # [N, 2, K]
-    total, resampled = each.sum(0), torch.einsum("sn,nij->sij", counts(len(values), resamples), each)
+    total, resampled = each.sum(0), sums(each, resamples)
 
-    def differences(sums: Tensor) -> Tensor:
-        pairs, known = gap.differences(sums), sums[..., 1, :] > 0
+    def differences(statistics: Tensor) -> Tensor:
+        pairs, known = gap.differences(statistics), statistics[..., 1, :] > 0
         both = torch.stack([known[..., k] & known[..., l] for k, l in gap.pairs(known.shape[-1])], dim=-1)
         return torch.where(both, pairs, torch.inf)
 
@@ -207,16 +207,15 @@ def _resampled_gap(gap: Gap, values: Tensor, members: Tensor, resamples: int) ->
 def _resampled_sums(measure: Any, each: Any, resamples: int) -> Resampled:
     """A function of sums: statistics ``[N, ...]`` of the rows are added with the counts of the resamples."""
     rows = len(tensors(each)[0])
-    weights = counts(rows, resamples)
-    drawn = map_tensors(lambda tensor: torch.einsum("sn,n...->s...", weights, tensor), each)
+    drawn = map_tensors(lambda tensor: sums(tensor, resamples), each)
     total = map_tensors(lambda tensor: tensor.sum(0), each)
     apart = map_tensors(lambda tensor, whole: whole - tensor, each, total)
 
-    def value(sums: Any) -> Tensor:
-        return measure.value(sums).reshape(()).double()
+    def value(statistics: Any) -> Tensor:
+        return measure.value(statistics).reshape(()).double()
 
-    def values(sums: Any) -> Tensor:
-        return _each(value, sums, len(tensors(sums)[0]))
+    def values(statistics: Any) -> Tensor:
+        return _each(value, statistics, len(tensors(statistics)[0]))
 
     own = measure.value(total).reshape(()).double()
     return Resampled(own.item(), rows, (Bootstrap.of(own, values(drawn), values(apart)),))

@@ -41,6 +41,7 @@ OwnProblem = Annotated[str | None, option("NAME", "Your own problem, as package.
 BuiltIn = Annotated[str, tyro.conf.arg(metavar="PROBLEM", help="Name, module:factory, CSV or run.")]
 Column = Annotated[str | None, option("NAME", "For a table: the column to predict.")]
 Columns = Annotated[tuple[str, ...], option("NAME ..", "For a table: columns of groups.")]
+Losses = Annotated[tuple[str, ...], option("NAME ..", "For a table: losses to train.")]
 DataFolder = Annotated[Path | None, option("FOLDER", "Data; by default HYPERFRONT_DATA, else the cache.")]
 Preset = Annotated[str | None, option("NAME", "Preset of the problem; by default the first.")]
 Tf32 = Annotated[bool, tyro.conf.arg(help="Let a GPU round matrix products to TF32: faster.", help_behavior_hint="")]

@@ -24,6 +24,7 @@ from hyperfront.apps.cli.arguments import (
     Engine,
     Flag,
     Folder,
+    Losses,
     Number,
     Preset,
     Tf32,
@@ -81,6 +82,7 @@ def compare(
     markdown: Flag = False,
     target: Column = None,
     sensitive: Columns = (),
+    objectives: Losses = (),
 ) -> None:
     """Compare methods on a problem: quality, time and parameters in one table.
 
@@ -106,6 +108,7 @@ def compare(
         data_dir=data_dir,
         target=target,
         sensitive=sensitive,
+        objectives=objectives,
     )
     built, settings, preset = named.problem, named.recipe, named.preset
     changes: dict[str, Any] = {"align": False}

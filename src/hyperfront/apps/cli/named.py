@@ -40,15 +40,17 @@ def find(
     data_dir: Path | None = None,
     target: str | None = None,
     sensitive: tuple[str, ...] = (),
+    objectives: tuple[str, ...] = (),
 ) -> Named:
-    """Make the problem; ``target`` and ``sensitive`` are those of a table."""
-    given = {"--target": target, "--sensitive": sensitive}
+    """Make the problem; ``target``, ``sensitive`` and ``objectives`` are those of a table."""
+    given = {"--target": target, "--sensitive": sensitive, "--objectives": objectives}
     if is_table(name):
         _refuse(name, {"--preset": preset, "--arguments": arguments, "--data-dir": data_dir})
         if target is None:
             raise HyperfrontError("a table needs the column to predict", got=name, fix="--target COLUMN")
-        made = table_problem(name, target, sensitive=sensitive)
-        return _own(Path(name).name.split(".")[0], made, f"{target}, predicted from {Path(name).name}")
+        made = table_problem(name, target, sensitive=sensitive, objectives=objectives or None)
+        word = "-".join([Path(name).name.split(".")[0], *(each.replace(":", "-") for each in objectives)])
+        return _own(word, made, f"{target}, predicted from {Path(name).name}")
     _refuse(name, given)
     if is_builtin(name):
         settings = recipe(name, preset)

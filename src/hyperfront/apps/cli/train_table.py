@@ -130,6 +130,11 @@ def train_table(
             refusal = error
     _write(run, made, choice)
     if refusal is not None:
+        console.print(
+            f"The run is kept: the same command with other limits and --out {folder.path} --resume chooses without "
+            "training again.",
+            soft_wrap=True,
+        )
         raise refusal
 
 

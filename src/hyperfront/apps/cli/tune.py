@@ -19,6 +19,7 @@ from hyperfront.apps.cli.arguments import (
     Device,
     Engine,
     Folder,
+    Losses,
     Number,
     Preset,
     choose_device,
@@ -64,6 +65,7 @@ def tune(
     storage: Annotated[str | None, option("URL")] = None,
     target: Column = None,
     sensitive: Columns = (),
+    objectives: Losses = (),
 ) -> None:
     """Find the settings of a method on a problem, by the paper's protocol.
 
@@ -91,6 +93,7 @@ def tune(
         data_dir=data_dir,
         target=target,
         sensitive=sensitive,
+        objectives=objectives,
     )
     built, preset = named.problem, named.preset
     given = {"epochs": epochs, "validate_every": validate_every}

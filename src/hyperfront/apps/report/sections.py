@@ -104,7 +104,7 @@ def uncertainty(subject: Subject) -> Markup:
         return Markup("".join(parts))
     rows = []
     for name, first in sure[0].items():
-        ends = [f"{number(each[name].low)} to {number(each[name].high)}" for each in sure]
+        ends = [each[name].between(number) for each in sure]
         rows.append([subject.title(name), *ends, f"{first.method}, {first.test}"])
     head = ["loss or score", *(f"{each.rows:,} {SPLITS[each.split]}" for each in sure), "interval"]
     words = (

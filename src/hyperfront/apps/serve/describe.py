@@ -84,12 +84,22 @@ def example(service: Service) -> dict[str, Any] | None:
     if any(spec.size > 64 or -1 in spec.shape for spec in service.inputs):
         return None
     inputs = [spec.metadata() | {"shape": [1, *spec.shape], "data": [0] * spec.size} for spec in service.inputs]
-    ray = [round(1 / len(service.objectives), 4)] * len(service.objectives)
-    return {"parameters": {RAY: ray}, "inputs": inputs}
+    return {"parameters": {RAY: _equal(service)}, "inputs": inputs}
+
+
+def _equal(service: Service) -> list[float]:
+    return [round(1 / len(service.objectives), 4)] * len(service.objectives)
 
 
 def curl(service: Service, url: str) -> str:
-    """A command line to try, for the log and the page."""
+    """A command line to try, for the log and the page: a row with column names for a table, else a row of zeros."""
+    if service.table is not None and len(service.table.columns) <= 64:
+        request: dict[str, Any] = {"rows": [dict.fromkeys(service.table.columns)]}
+        if service.default_ray is None:
+            request["ray"] = _equal(service)
+        text = json.dumps(request)
+        if "'" not in text:
+            return f"curl {url}/v1/predict?model={service.name} -d '{text}'"
     body = example(service)
     if body is None:
         return f"curl {url}/v2/models/{service.name}"

@@ -14,12 +14,14 @@ points. Bounds are spaced from 0 (exponentiated: from :data:`SMALLEST`) to :data
 only one gap at a time: with two, the first point has no gap, and the bounds apply to one and the other in turn.
 
 The constraint is that of the gaps among the objectives (:data:`CONSTRAINTS`). The last two methods draw decisions at
-random, with a fixed seed, and have no probabilities: their losses count a decision as a probability of
-:data:`CERTAIN`.
+random and have no probabilities: their losses count a decision as a probability of :data:`CERTAIN`. The seed and the
+features of a row fix its draw, so that a decision does not depend on the other rows of its batch. Thresholds know the
+groups of the training rows; rows of no or another group get the decision of the classifier alone.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import logging
 import time
@@ -160,14 +162,14 @@ def _exponentiated(
         moment = getattr(reductions, constraint(problem)[0])(difference_bound=bound)
         found = reductions.ExponentiatedGradient(estimator, moment, eps=bound, max_iter=options.rounds)
         found.fit(X, y, sensitive_features=groups)
-        yield lambda X, _, found=found: _certain(found.predict(X, random_state=seed))
+        yield lambda X, _, found=found: _drawn(np.asarray(found._pmf_predict(X))[:, 1], X, seed)
 
 
 def _threshold(estimator: Any, rows: Any, problem: Problem, count: int, options: Fair, seed: int) -> Iterator[Predict]:
     from fairlearn.postprocessing import ThresholdOptimizer  # pyrefly: ignore
 
     X, y, groups = rows
-    estimator, exact = estimator.fit(X, y), constraint(problem)[1]
+    estimator, exact, known = estimator.fit(X, y), constraint(problem)[1], np.unique(groups)
     parts = ("false_positive_rate_parity", "false_negative_rate_parity") if exact == "equalized_odds" else (exact,)
     for place, bound in enumerate(np.linspace(0, LARGEST, count)):
         found = ThresholdOptimizer(
@@ -178,7 +180,23 @@ def _threshold(estimator: Any, rows: Any, problem: Problem, count: int, options:
             tol=float(bound) or None,
         )
         found.fit(X, y, sensitive_features=groups)
-        yield lambda X, group, found=found: _certain(found.predict(X, sensitive_features=group, random_state=seed))
+        yield partial(_by_group, found, estimator, known, seed)
+
+
+def _by_group(found: Any, estimator: Any, known: np.ndarray, seed: int, X: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """Decide by the thresholds of each row's group; rows of unknown groups by the classifier alone."""
+    decided, inside = _certain(estimator.predict(X)), np.isin(group, known)
+    if inside.any():
+        chances = np.asarray(found._pmf_predict(X[inside], sensitive_features=group[inside]))[:, 1]
+        decided[inside] = _drawn(chances, X[inside], seed)
+    return decided
+
+
+def _drawn(chances: np.ndarray, X: np.ndarray, seed: int) -> np.ndarray:
+    """Draw decisions with these chances ``[B]``; seed and features of a row fix its draw."""
+    key = seed.to_bytes(8, "little", signed=True)
+    drawn = [hashlib.blake2b(row.tobytes(), digest_size=8, key=key).digest() for row in np.ascontiguousarray(X)]
+    return _certain(np.frombuffer(b"".join(drawn), dtype="<u8") / 2**64 < chances)
 
 
 def _probability(predictor: Any, X: np.ndarray, group: np.ndarray) -> np.ndarray:

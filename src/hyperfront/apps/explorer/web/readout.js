@@ -124,7 +124,7 @@ const readout = {
     );
   },
 
-  /** Below each value: the interval of what new rows would show, where it is known. */
+  /** Below each value: the interval of the value in the population, where it is known. */
   intervals() {
     [...this.rows.map((row) => row.value), ...this.scores].forEach((cell, c) => {
       cell.querySelector(".between")?.remove();

@@ -55,9 +55,15 @@ const sure = {
     return (this.here() && this.found.intervals?.[COLUMNS[column]]) || null;
   },
 
+  /** The two ends in words; an end that the rows do not know is null. */
+  ends({ low, high }) {
+    if (low === null) return high === null ? "" : `at most ${show(high, 3)}`;
+    return high === null ? `at least ${show(low, 3)}` : `${show(low, 3)} to ${show(high, 3)}`;
+  },
+
   text(column) {
     const found = this.of(column);
-    return found ? `${show(found.low, 3)} to ${show(found.high, 3)}` : "";
+    return found ? this.ends(found) || "interval not known" : "";
   },
 
   follow() {
@@ -68,17 +74,18 @@ const sure = {
     else {
       const about = backend.exact ? "" : " of the nearest sampled point";
       this.note.textContent =
-        `Below each value: the ${percent(this.found.confidence)} interval${about} of what new rows would show, from ` +
-        `${this.found.rows.toLocaleString("en")} rows of the ${DATA.data}, which also chose the model. ` +
+        `Below each value: the ${percent(this.found.confidence)} confidence interval${about} of the value in the whole ` +
+        `population, from ${this.found.rows.toLocaleString("en")} rows of the ${DATA.data}, which also chose the model. ` +
         `With ~ by a bootstrap, which holds for many rows; the others hold for any number.`;
     }
   },
 
   /** The interval of a column in words. */
   sentence(column, verdict = "") {
-    const { low, high } = this.of(column);
-    const ends = `between ${show(low, 3)} and ${show(high, 3)}`;
-    return [`For new rows the ${LABELS[column]} is ${ends} with ${percent(this.found.confidence)}${verdict}.`];
+    const ends = this.ends(this.of(column));
+    if (!ends) return [`In the whole population, the ${LABELS[column]} is not known: too few rows differ${verdict}.`];
+    const about = `in the whole population, not in a sample of it, with ${percent(this.found.confidence)} confidence`;
+    return [`The ${LABELS[column]} is ${ends} ${about}${verdict}.`];
   },
 
   /** A sentence for each limit, whether these rows say that the population keeps it. */
