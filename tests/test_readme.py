@@ -189,6 +189,15 @@ def test_the_comparisons_in_readme_and_results_are_those_of_the_files():
         )
 
 
+def test_the_numbers_beside_fairlearn_are_those_of_its_table():
+    rows = [row for row in tables((ROOT / "docs" / "tables.md").read_text()) if "boosting" in row]
+    adult = next(row for row in rows if row["table"] == "adult")
+    shown = [f"{float(adult[side].split()[0]):.3f}".lstrip("0") for side in ("hyperfront", "boosting", "logistic")]
+    ahead, splits = (sum(int(row["ahead"].split(" of ")[part]) for row in rows) for part in (0, 1))
+    assert "{} against {} around boosting and {} around logistic".format(*shown) in README.replace("\n", " ")
+    assert f"{ahead} of {splits} splits" in README
+
+
 def test_make_has_the_targets_that_the_readme_names():
     targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
     assert set(re.findall(r"(?<!reproduction )make ([a-z]+)", README)) <= set(targets)
