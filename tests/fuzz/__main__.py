@@ -19,7 +19,7 @@ from tests.fuzz.routes import Routes, Sockets
 from tests.fuzz.training import Training
 
 FAMILIES: dict[str, type] = {"api": Calls, "files": Files, "routes": Routes, "sockets": Sockets, "fit": Training}
-LONG = {"api": 1_000_000, "files": 500_000, "routes": 500_000, "sockets": 5000, "fit": 2000}
+LONG = {"api": 1_000_000, "files": 400_000, "routes": 600_000, "sockets": 5000, "fit": 2000}
 """The inputs of a recorded campaign."""
 
 

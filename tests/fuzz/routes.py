@@ -59,8 +59,11 @@ EXPLORE = (
     *(("GET", f"/api/{name}", None) for name in ("predict", "measure", "model")),
     ("POST", "/api/select", SELECT),
 )
-SLOW = ("/docs", "/", "/openapi.json", "/api/measure", "/v1/select", "/api/select")
-"""Routes of several milliseconds: a twentieth of the others' number."""
+SLOW = {
+    **dict.fromkeys(("/docs", "/", "/openapi.json", "/metrics", "/api/measure"), 0.05),
+    **dict.fromkeys(("/v1/select", "/api/select"), 0.005),
+}
+"""Weights of the routes of several milliseconds, and of those of a tenth of a second."""
 METHODS = ("GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "get", "X" * 30)
 SEGMENTS = ("..", "%00", "%ff", "m", "1", "2", "v2", "é", "a" * 2000, "", "{name}", "infer", "\ud800")
 QUERIES = (
@@ -93,7 +96,7 @@ class Request:
     """One request as parts."""
 
     def __init__(self, draw: Random, routes: tuple[Any, ...]):
-        weights = [0.05 if path in SLOW else 3.0 if method == "POST" else 0.3 for method, path, _ in routes]
+        weights = [SLOW.get(path, 3.0 if method == "POST" else 0.3) for method, path, _ in routes]
         self.method, self.path, document = draw.choices(routes, weights)[0]
         self.route = f"{self.method} {self.path}"
         self.query, self.headers = "", [(b"host", b"localhost"), (b"content-type", b"application/json")]
@@ -162,7 +165,7 @@ class Routes:
         if self.owner != os.getpid():
             self.start()
         draw = Random(number)
-        app, routes, prefix = draw.choices(self.apps, (4, 2, 1))[0]
+        app, routes, prefix = draw.choices(self.apps, (8, 4, 1))[0]
         request = Request(draw, routes)
         part = f"{'explore' if prefix else 'serve'} {request.route}"
         self.logged.lines.clear()

@@ -17,6 +17,7 @@ from hyperfront.apps.serve.models import Served
 from hyperfront.apps.serve.predictor import Outputs, Query
 from hyperfront.apps.serve.service import Service
 from hyperfront.apps.serve.state import ServerState
+from hyperfront.apps.shared.protocol import arrived
 from hyperfront.apps.shared.refusal import Refusal
 
 COPIES = 2
@@ -42,7 +43,8 @@ async def infer(server: ServerState, served: Served, scope: Scope, receive: Rece
     with server.bodies.reader() as reader:
         length = headers[HEADER_LENGTH].decode("latin-1") if HEADER_LENGTH in headers else None
         most = limits.json_bytes if length is None else None
-        body = await reader.read(headers, receive, most, "send tensors as binary data")
+        fix = "send tensors as binary data"
+        body = await reader.read(headers, receive, most, fix, arrived=arrived(scope))
         if len(body) > LARGE:
             decode = partial(requests.decode, service, limits, body, length)
             asked = await server.within(deadline, server.large.run(decode))

@@ -87,11 +87,18 @@ class Reader:
             self.bodies.release(self.reserved)
 
     async def read(
-        self, headers: Mapping[bytes, bytes], receive: Receive, most: int | None = None, fix: str | None = None
+        self,
+        headers: Mapping[bytes, bytes],
+        receive: Receive,
+        most: int | None = None,
+        fix: str | None = None,
+        *,
+        arrived: bool = False,
     ) -> bytes | bytearray:
         """Read and unpack the whole body of at most ``most`` bytes (default: the limit), both packed and unpacked.
 
-        ``receive`` returns its parts, by ASGI. ``fix`` tells what to do about a body that is too large.
+        ``receive`` returns its parts, by ASGI. ``fix`` tells what to do about a body that is too large. A body that
+        has ``arrived`` takes no time.
         """
         limits, self.fix = self.bodies.limits, fix
         most = limits.body_bytes if most is None else min(most, limits.body_bytes)
@@ -102,7 +109,7 @@ class Reader:
         if encoding not in (b"identity", b"gzip", b"deflate"):
             got = encoding.decode("latin-1")[:40]
             raise Refusal("unknown Content-Encoding", got=got, expected="gzip or deflate", status=415)
-        body = await self._receive(receive, most)
+        body = await self._receive(receive, most, None if arrived else limits.seconds)
         if encoding == b"identity":
             return body
         bits = 31 if encoding == b"gzip" else 15
@@ -110,26 +117,31 @@ class Reader:
             return self._unpack(body, bits, most)
         return await asyncio.get_running_loop().run_in_executor(self.bodies.thread, self._unpack, body, bits, most)
 
-    async def _receive(self, receive: Receive, most: int) -> bytes | bytearray:
-        body, seconds = b"", self.bodies.limits.seconds
+    async def _receive(self, receive: Receive, most: int, seconds: float | None) -> bytes | bytearray:
+        if seconds is None:
+            return await self._parts(receive, most)
         try:
             async with asyncio.timeout(seconds):
-                while True:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        raise Refusal("the client closed the connection before its request was complete")
-                    part, more = message.get("body", b""), message.get("more_body", False)
-                    if len(body) + len(part) > most:
-                        raise self._too_large(most)
-                    self.hold(len(part))
-                    if not body and not more:
-                        return part  # without a copy
-                    body = body or bytearray()
-                    body += part
-                    if not more:
-                        return body
+                return await self._parts(receive, most)
         except TimeoutError:
             raise Refusal("the body did not arrive in time", expected=f"{seconds:g} s", status=408) from None
+
+    async def _parts(self, receive: Receive, most: int) -> bytes | bytearray:
+        body = b""
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise Refusal("the client closed the connection before its request was complete")
+            part, more = message.get("body", b""), message.get("more_body", False)
+            if len(body) + len(part) > most:
+                raise self._too_large(most)
+            self.hold(len(part))
+            if not body and not more:
+                return part  # without a copy
+            body = body or bytearray()
+            body += part
+            if not more:
+                return body
 
     def hold(self, size: int) -> None:
         """Count bytes of this request or its response before they are kept."""

@@ -9,11 +9,13 @@ waits without end for headers and for clients that do not read; this protocol te
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from hyperfront.apps.shared.connections import Connections
+from hyperfront.apps.shared.responses import Sender
 
 HEADER_BYTES = 64 * 2**10
 """The most bytes of a request's target and headers."""
@@ -26,6 +28,15 @@ _REFUSAL = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: application/json\r\nconnection: close\r\n"
     b"content-length: %d\r\n\r\n%s" % (len(_BODY), _BODY)
 )
+
+
+_CYCLE = "hyperfront.cycle"
+
+
+def arrived(scope: Mapping[str, Any]) -> bool:
+    """Whether the whole body of a request is here already, as with most small requests."""
+    cycle = scope.get(_CYCLE)
+    return cycle is not None and not cycle.more_body
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -80,6 +91,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self.unreported = 0
         if not self.refused:
             super().on_headers_complete()
+            self.cycle.send = Sender(self.cycle)  # pyrefly: ignore[bad-assignment]
+            self.scope[_CYCLE] = self.cycle  # pyrefly: ignore[bad-typed-dict-key]
             self.in_head = False
             self._watch()
 
