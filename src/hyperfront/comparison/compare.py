@@ -198,10 +198,10 @@ def table(
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Columns, and a row for each method: means over seeds (and standard deviations), on the test data.
 
-    ``points`` counts the different points of the seed that has fewest. ``HV`` is of all points, ``kept HV`` of those
-    that are non-dominated on validation data (:mod:`hyperfront.comparison.kept`). ``distance`` is the largest distance
-    of a point of any seed to the true front, if that is known. ``seconds`` counts the training steps; ``one by one`` is
-    the time of the same models trained one after the other, given as ``apart``.
+    ``points`` counts the different points of the seed with the fewest. ``HV`` counts all points, ``kept HV`` only
+    points that are non-dominated on validation data (:mod:`hyperfront.comparison.kept`). ``distance`` is the largest
+    distance of a point of any seed to the true front, if that is known. ``seconds`` counts the training steps; ``one by
+    one`` is the time of the same models trained one after the other, given as ``apart``.
     """
     shown = [name for name in COLUMNS if truth is not None or name != "distance"]
     return tuple(shown), [_row(group, apart.get(method), truth) for method, group in by_method(results).items()]

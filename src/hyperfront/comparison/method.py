@@ -34,7 +34,7 @@ class Method:
     label: str
     """The name in figures and in the paper's tables."""
     summary: str
-    """What the method trains, in a few words for help texts; methods of a kind share them."""
+    """The models that the method trains, in a few words for help texts; methods of a kind share them."""
     family: str
     """The kind of method, as result files state it."""
     train: Callable[[ComparisonJob], Trained]

@@ -34,7 +34,7 @@ def stored_method(name: str, family: str) -> Method:
 
 
 def summary() -> str:
-    """All methods by what they train, in one line for help texts."""
+    """All methods, grouped by the models that they train, in one line for help texts."""
     groups: dict[str, list[str]] = {}
     for method in METHODS.values():
         groups.setdefault(method.summary, []).append(method.name)

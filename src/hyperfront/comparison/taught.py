@@ -42,7 +42,7 @@ class Teaching:
     members: int = 4
     """Hypernetworks in the ensemble."""
     average: str = "values"
-    """What the ensemble averages and labels are made of: ``values``, ``softmax`` or ``sigmoid``."""
+    """The numbers that the ensemble averages and that become labels: ``values``, ``softmax`` or ``sigmoid``."""
     label: int = 1
     """The entry of a batch that holds the labels."""
     mixup: bool = True

@@ -136,7 +136,7 @@ def shown(value: object) -> str:
 
 
 def _text(value: object) -> str | None:
-    """The text of a part of an error; :func:`shown` for what has none."""
+    """The text of a part of an error; values without a text are :func:`shown`."""
     try:
         return None if value is None else str(value)
     except Exception:

@@ -82,7 +82,7 @@ def _checked(call: Any, title: str, but: tuple[str, ...] = ()) -> Any:
 
 
 def _checks(call: Callable[..., Any], but: tuple[str, ...]) -> list[tuple[str, Check, str]]:
-    """Name, check and annotation of each positional parameter, then of the others."""
+    """Name, check and annotation of each parameter: first of positional ones, then of keywords."""
     found = []
     for parameter in inspect.signature(call).parameters.values():
         kind, text = parameter.annotation, str(parameter.annotation)

@@ -15,7 +15,7 @@ from hyperfront.errors.signatures import is_plain
 MOST = 10**8
 """The most numbers of a table that is no tensor yet."""
 UNREADABLE = (TypeError, ValueError, RuntimeError, OverflowError, RecursionError, AttributeError)
-"""What torch and NumPy raise for a nest that is no table."""
+"""The errors of torch and NumPy for a nest that is no table."""
 
 
 def as_table(name: str, values: object, dims: int = 2, *, error: type[HyperfrontError] = HyperfrontError) -> Tensor:

@@ -24,7 +24,7 @@ class CertifiedLimit:
 
 @dataclass(frozen=True)
 class Price:
-    """What certainty costs, beside the ray that would be chosen without a certificate."""
+    """The price of certainty, beside the ray that would be chosen without a certificate."""
 
     goal: str
     without: float
@@ -84,7 +84,7 @@ class Certificate:
         return "\n".join([*lines, *(f"  {remark}" for remark in self.remarks())])
 
     def remarks(self) -> list[str]:
-        """What certainty costs, and why the guarantee may not be about new rows."""
+        """The price of certainty, and reasons why the guarantee may not cover new rows."""
         price = [str(self.price)] if self.price else []
         return price + ([f"Warning: {self.caveat}."] if self.caveat else [])
 

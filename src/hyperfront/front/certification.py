@@ -170,8 +170,8 @@ class Certifier:
         return chosen, Certificate(*parts, price=price, caveat=caveat)
 
     def _price(self, candidates: list[Candidate], chosen: Candidate, best: Tensor, cost: float, rows: int) -> Price:
-        """What certainty costs: a test needs a distance of about ``z`` standard errors to the limit, and a standard
-        error falls with the square root of the rows."""
+        """Compute the price of certainty: a test needs a distance of about ``z`` standard errors to the limit, and
+        these fall with the square root of the rows."""
         limits, turned = self.question.limits, -1 if self.question.maximize else 1
         found = evidence(self.origin.model, self.calibration, best, limits, like=self.chosen(best))
         smallest = {name: _outside(self._limit(name, each)) for name, each in found.items()}

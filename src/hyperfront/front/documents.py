@@ -24,7 +24,7 @@ FORMAT = Format("hyperfront-front", steps=(lambda document: {**document, "meanin
 
 
 def write(front: Front, path: Path) -> None:
-    """Write CSV if the name ends so, or else JSON."""
+    """Write CSV if the name ends with ``.csv``, or else JSON."""
     if path.suffix.lower() == ".csv":
         files.write_bytes(path, _csv(front).encode(errors="backslashreplace"))
         return
@@ -79,7 +79,7 @@ def _csv(front: Front) -> str:
 
 
 def _check(front: Front) -> None:
-    """Raise an error if the numbers are those of no front, for example in an altered file."""
+    """Raise an error if no front can have these numbers, for example in an altered file."""
     if (front.rays < 0).any() or ((front.rays.sum(-1) - 1).abs() > 1e-4).any():
         raise ValueError("rays are not non-negative numbers that sum to 1")
     tables = [front.rays, front.losses, *front.scores.values(), *([] if front.truth is None else [front.truth])]

@@ -26,7 +26,7 @@ from hyperfront.problem import Meaning, Split
 RESAMPLES, FEWEST, CELLS = 1000, 200, 2**24
 """Resamples of the bootstrap: fewer for many rows, which take long."""
 UNKNOWN = "not known: too few rows differ"
-"""The words for an interval without ends, as those of a model whose answers are all the same."""
+"""The words for an interval without ends, such as for a model that gives the same answer everywhere."""
 KINDS = {
     "binomial": "binomial test",
     "hoeffding-bentkus": "Hoeffding-Bentkus",

@@ -2,8 +2,8 @@
 
 PyTorch uses all cores by default. For small networks that gains nothing, and on a busy machine it costs much: every
 operation waits for the slowest of its threads. Inside :func:`few_for_small_work` there is one thread if a pass takes
-fewer than :data:`SMALL` multiply-adds (``docs/benchmarks.md`` has the measurements). What the user has set, by
-``torch.set_num_threads`` or ``OMP_NUM_THREADS``, stays as it is.
+fewer than :data:`SMALL` multiply-adds (``docs/benchmarks.md`` has the measurements). A number that the user has
+set, by ``torch.set_num_threads`` or ``OMP_NUM_THREADS``, does not change.
 """
 
 from __future__ import annotations

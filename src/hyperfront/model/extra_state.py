@@ -37,7 +37,7 @@ def collected(module: nn.Module) -> dict[str, Tensor]:
 
 
 def taken_out(module: nn.Module, state_dict: dict[str, Any], prefix: str) -> None:
-    """Take out of a state dict what :func:`collected` put there, and hand it to the layers."""
+    """Take the entries of :func:`collected` out of a state dict, and hand them to the layers."""
     names = [name for name in state_dict if name == prefix + EXTRA or name.startswith(f"{prefix}{EXTRA}.")]
     stored = {name.removeprefix(prefix): state_dict.pop(name) for name in names}
     states = json.loads(bytes(stored[EXTRA].tolist())) if stored else {}

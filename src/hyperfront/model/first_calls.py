@@ -35,7 +35,7 @@ _GRAD_FN = Tensor.grad_fn.__get__  # pyrefly: ignore[missing-attribute]
 
 
 class FirstCalls:
-    """What the first calls of a module have shown."""
+    """Observations from the first calls of a module."""
 
     def __init__(self, module: nn.Module):
         self.seen: set[tuple[bool, ...]] = set()

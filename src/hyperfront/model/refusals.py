@@ -18,7 +18,7 @@ from hyperfront.model.roles import Generate
 
 
 def refuse_given(module: nn.Module) -> None:
-    """Raise an error for what a copy of the module would lose, or could not be made of."""
+    """Raise an error for parts of the module that a copy would lose, or that cannot be copied."""
     for name, layer in module.named_modules():
         if "_torchdynamo_orig_callable" in vars(layer):  # importing its type takes seconds
             raise TargetError(
@@ -83,7 +83,7 @@ _FAILURES = {
 
 
 def refuse_failure(error: RuntimeError) -> None:
-    """Raise an error that says what to do, if a call failed because the tensors are generated."""
+    """Raise an error with a fix, if a call failed because the tensors are generated."""
     for words, (what, fix) in _FAILURES.items():
         if words in str(error):
             raise TargetError(what, got=str(error).partition("\n")[0], fix=fix) from error

@@ -102,7 +102,7 @@ class Stacking:
         return possible and not self._has(_LOOP_ALWAYS + _IMAGES)
 
     def _is_hooked(self) -> bool:
-        """Whether a layer, or all layers of PyTorch, have hooks on gradients, which would see others under vmap."""
+        """Whether a layer, or all layers of PyTorch, have hooks on gradients; vmap would change those gradients."""
         return self._hooked or bool(_global_backward_hooks or _global_backward_pre_hooks)
 
     def _forgets(self) -> bool:

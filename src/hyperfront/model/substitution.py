@@ -204,7 +204,7 @@ class Network:
         raise AttributeError(f"a network has no {name!r}: losses get the network and call it, as in network(x)")
 
     def _again(self, values: dict[str, Tensor], args: tuple, kwargs: dict[str, Any]) -> Any:
-        """The call with parameters that a derivative can be taken by, as those of a plain module."""
+        """Call with parameters that derivatives can be taken by, as in a plain module."""
         entries, own = self.target.places.entries, self.target.places.own
         wanted = {name for (_, _, name, _), tensor in zip(entries, own) if tensor.requires_grad}
         ready = {name: t.detach().requires_grad_() if name in wanted else t for name, t in values.items()}

@@ -1,9 +1,9 @@
 """Lessons: a problem whose training labels come from a teacher.
 
-In every step the teacher predicts on the step's inputs at the step's own rays, and the batch is relabelled by what it
-says. Inputs may be drawn between the rows (:mod:`hyperfront.problem.mixup`), since the teacher has labels anywhere.
-Objectives that need true labels or groups keep real rows: then a batch is a pair, drawn rows with the teacher's labels
-and real rows, and each objective sees its part. Validation and test data stay as they are.
+In every step the teacher predicts on the step's inputs at the step's own rays, and its predictions replace the labels
+of the batch. Inputs may be drawn between the rows (:mod:`hyperfront.problem.mixup`), since the teacher has labels
+anywhere. Objectives that need true labels or groups keep real rows: then a batch is a pair, drawn rows with the
+teacher's labels and real rows, and each objective sees its part. Validation and test data stay as they are.
 """
 
 from __future__ import annotations

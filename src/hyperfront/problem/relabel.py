@@ -1,4 +1,4 @@
-"""Relabelling: the labels of a batch are replaced by what a teacher says."""
+"""Relabelling: predictions of a teacher replace the labels of a batch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Place = int | str
 
 @dataclass(frozen=True)
 class Relabel:
-    """Puts what the teacher says at the places ``labels`` of a batch, one for each tensor of its output.
+    """Puts a teacher's predictions at the places ``labels`` of a batch, one for each tensor of its output.
 
     ``words`` say what the new labels are: ``values`` as they are, or probabilities of logits, ``softmax`` or
     ``sigmoid`` (:class:`hyperfront.model.averaged.Averaged`). Cross entropies of PyTorch take probabilities as labels.

@@ -1,4 +1,4 @@
-"""The splits of a problem: sources made of what a user passes, or loaded at the first access, and checked."""
+"""The splits of a problem: sources that the user passes, or that are loaded at the first access, checked."""
 
 from __future__ import annotations
 

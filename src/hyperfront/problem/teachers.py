@@ -137,7 +137,7 @@ class FunctionTeacher(Teacher):
 
 
 def teacher_of(teacher: Any, objectives: Sequence[str]) -> Teacher:
-    """Make a teacher of what a user passes as one."""
+    """Make a teacher of the model, module, list or function that a user passes."""
     if isinstance(teacher, ParetoModel):
         if teacher.objectives != tuple(objectives):
             raise ProblemError(

@@ -70,7 +70,7 @@ def link(path: Path, name: Path) -> None:
 
 
 def as_path(path: object) -> Path:
-    """The path that a user passed, or an error for what cannot be one."""
+    """Return the path that a user passed, or raise an error for a value that cannot be a path."""
     if not isinstance(path, str | os.PathLike) or not (text := os.fspath(path)) or not _is_name(str(text)):
         raise CheckpointError("this is no path", got=shown(path), expected="the name of a file or folder")
     return Path(str(text))

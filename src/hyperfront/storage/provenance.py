@@ -119,7 +119,7 @@ def _git() -> str | None:
 
 
 def _ask_git(*words: str) -> str | None:
-    """What git answers, without any program that the repository's own configuration names; None where it fails."""
+    """Return git's answer, or None; no program that the repository's own configuration names is run."""
     command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}"]
     environment = os.environ | {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
     try:

@@ -1,4 +1,4 @@
-"""Agreement: what all processes of a job must have in common before they train one model together."""
+"""Agreement: the settings, data and versions that all processes of a job must share before they train together."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def refuse_others(found: list[dict[str, Any]]) -> None:
 
 
 def _parts(job: Job) -> Iterator[tuple[str, Any]]:
-    """Name what ranks must have in common, each with a short description of it."""
+    """Name everything that ranks must share, each with a short description."""
     from hyperfront import __version__
 
     yield "version of hyperfront", __version__

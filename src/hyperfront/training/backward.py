@@ -118,7 +118,7 @@ class OwnLosses:
 
 
 def _watched(model: ParetoModel, size: int, losses: Sequence[Tensor], theta: Tensor) -> list[Tensor]:
-    """The tensors outside of the model that get a gradient, after a look at what the losses depend on."""
+    """Find the tensors outside of the model that get a gradient, and refuse losses that no ray can move."""
     found = outside(model, losses, theta)
     refuse_unreached(model.objectives, losses, theta)
     if size > 1:

@@ -3,7 +3,7 @@
 The copy is the result of ``model.at(ray)``: the module with the generated weights as its own parameters.
 
 - Its predictions must equal the model's predictions at that ray.
-- It must register every parameter that it computes with, since others would be neither generated nor trained.
+- It must register every parameter that it computes with, since no other one would be generated or trained.
 - The gradient of its losses must equal the gradient of the step. This also detects a backward pass that runs parts of
   the module again (activation checkpointing) with other weights.
 
@@ -55,7 +55,7 @@ class Checked(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """The same, with what else a first step tells."""
+    """The result of a check, and other observations from a first step."""
 
     checked: Checked
     losses: Tensor
@@ -94,7 +94,7 @@ def check(model: ParetoModel, batch: Batch, losses: Losses, *, rays: Tensor | Se
 
 
 def compare(model: ParetoModel, batch: Batch, losses: Losses, rays: Tensor | Sequence | None = None) -> Compared:
-    """What :func:`check` does, without its warning."""
+    """Do the work of :func:`check`, without its warning."""
     chosen = model.check(_two_rays(model.m) if rays is None else rays)[:2]
     with torch.no_grad(), torch.autocast(model.device.type, enabled=False):
         theta = model.hypernet(chosen)

@@ -1,4 +1,4 @@
-"""Examination of a run folder: what is damaged, missing or of another run, and how to repair it.
+"""Examination of a run folder: files that are damaged, missing or of another run, and their repairs.
 
 Nothing is trained and no module is made, so it needs no code of the problem. Repairs write what training itself would
 write when it resumes the run; files that a repair replaces are kept under a name that begins with ``damaged``.
@@ -32,7 +32,7 @@ class Finding:
     file: str
     what: str
     fix: str = ""
-    """What a user can do where there is no repair."""
+    """The advice for a user where there is no repair."""
     repair: Callable[[], str] | None = None
     """Repairs the file, and returns what was done."""
 
@@ -55,7 +55,7 @@ class Saved:
 
     @property
     def after(self) -> str:
-        """What the training had done."""
+        """The epoch and the steps that the training had finished."""
         epoch, step = self.place
         return f"epoch {epoch}" + (f" and {step} steps" if step else "")
 
@@ -69,7 +69,7 @@ class Saved:
 
 
 def repair(folder: RunFolder) -> list[tuple[Finding, str]]:
-    """Repair what can be repaired, and return the findings with what was done.
+    """Make all possible repairs, and return the findings, each with its repair.
 
     The folder is examined again after each repair, which may make another one possible.
     """
@@ -83,7 +83,7 @@ def repair(folder: RunFolder) -> list[tuple[Finding, str]]:
 
 
 class Examination:
-    """What the files of a run say. The folder must be locked, since a run may be writing them."""
+    """The contents of the files of a run. The folder must be locked, since a run may be writing them."""
 
     def __init__(self, folder: RunFolder):
         self.folder = folder
@@ -91,7 +91,7 @@ class Examination:
             inside = sorted(str(path.parent) for path in folder.path.rglob("config.json"))[:3]
             raise CheckpointError("the folder holds no run", got=folder.path, fix=" or ".join(inside) or None)
         self.wrong: dict[Path, str] = {}
-        """What is wrong with a checkpoint, by file."""
+        """The fault of each damaged checkpoint, by file."""
         read = [self._read(file) for file in (folder.last, folder.previous, *folder.epochs()) if file.exists()]
         sound = [saved for saved in read if saved]
         self.config, self.config_problem = self._config()

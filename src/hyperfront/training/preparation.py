@@ -29,7 +29,7 @@ from hyperfront.training.step import Step
 
 
 class Prepared(NamedTuple):
-    """What the loop over the epochs needs."""
+    """The parts that the loop over the epochs needs."""
 
     epochs: Epochs
     engine: Engine

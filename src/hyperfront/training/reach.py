@@ -1,4 +1,4 @@
-"""What the losses of a step depend on: the generated weights of their ray, and tensors outside of the model."""
+"""The tensors behind the losses of a step: the generated weights of their ray, and tensors outside of the model."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _nodes(tensors: Iterable[Tensor]) -> Iterator[Any]:
 
 
 def _reruns(loss: Tensor) -> bool:
-    """Whether the older form of activation checkpointing hides what the loss depends on; its error comes later."""
+    """Whether the older form of activation checkpointing hides the tensors behind the loss; its error comes later."""
     return any(not isinstance(node, Tensor) and node.name() == "CheckpointFunctionBackward" for node in _nodes([loss]))
 
 

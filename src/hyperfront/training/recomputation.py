@@ -4,8 +4,8 @@ Blocks are repeated children of a ``ModuleList`` or ``Sequential``, such as the 
 without such children is one block. Memory then holds the inputs of all blocks and the activations of one, for one more
 forward pass in every backward pass (Chen et al., 2016, "Training deep nets with sublinear memory cost").
 
-A block that runs again finds what it found before: buffers, attributes, and the states of random generators. What it
-leaves behind is dropped, so that dropout repeats, and averages and counters move once.
+A block that runs again starts from the same state: buffers, attributes, and the states of random generators. The
+changes of the second run are dropped, so that dropout repeats, and averages and counters move once.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _forgetting(block: nn.Module, forward: Callable[..., Any], device: torch.dev
 
 
 class _State:
-    """What a block finds before a call: buffers, attributes and the states of random generators."""
+    """The state before a call of a block: buffers, attributes and the states of random generators."""
 
     def __init__(self, block: nn.Module, device: torch.device):
         self.layers = list(block.modules())

@@ -1,4 +1,4 @@
-"""Repairs of the files of a run; each returns what it did. :mod:`hyperfront.training.examination` says when."""
+"""Repairs of the files of a run; each returns its description. :mod:`hyperfront.training.examination` chooses them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _kept(file: Path) -> str:
 
 
 def copy(source: Path, file: Path, after: str) -> str:
-    """Put a copy of a sound checkpoint in the place of ``file``; ``after`` says what the training had done by then."""
+    """Put a copy of a sound checkpoint in the place of ``file``; ``after`` says how far it had trained."""
     kept = _kept(file)
     files.write_bytes(file, source.read_bytes())
     return f"{kept}now a copy of {source.name}, after {after}"

@@ -176,7 +176,7 @@ def train(
 
 
 def _usual(named: Named) -> str:
-    """The name of the default solver: EPO for built-in problems, and what suits the losses of one's own."""
+    """The name of the default solver: EPO for built-in problems; for others, the solver that suits their losses."""
     return "epo" if named.preset != OWN else type(usual_solver(named.problem)).__name__.lower()
 
 

@@ -40,7 +40,7 @@ class ConnectionLimits:
 
 
 class Connection(Protocol):
-    """What a connection can do."""
+    """The operations of a connection."""
 
     def unsent(self) -> int:
         """The number of bytes that the client has not read yet."""
