@@ -14,14 +14,16 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch import distributed as dist
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 import hyperfront as hf
-from hyperfront.errors import HyperfrontError
+from hyperfront.errors import CheckpointError, HyperfrontError
 from hyperfront.front import Front
 from hyperfront.problem.registry import build
 from hyperfront.training import team
 from hyperfront.training.agreement import check_shares
+from hyperfront.training.restarts import job_mark
 from hyperfront.training.runs import RunFolder
 from tests.helpers import ranks, shared_fit
 
@@ -102,6 +104,30 @@ def test_torchrun_continues_a_job_of_which_a_process_died(tmp_path):
     found = RunFolder(tmp_path / "run")
     assert [record["epoch"] for record in found.records()] == [1, 2, 3]
     torch.testing.assert_close(Front.load(found.front).losses, run.front.losses, rtol=1e-9, atol=1e-12)
+
+
+def test_a_restarted_job_continues_its_own_run_only(tmp_path, monkeypatch):
+    """The agent of torchrun has a store: here there are two agents, and a job of one process."""
+    agents = [dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False) for _ in range(2)]
+
+    def start(agent: dist.TCPStore, attempt: int, epochs: int, **options) -> hf.Run:
+        common = {"TORCHELASTIC_USE_AGENT_STORE": "True", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": agent.port}
+        for name, value in (common | {"TORCHELASTIC_RESTART_COUNT": attempt}).items():
+            monkeypatch.setenv(name, str(value))
+        run, _ = shared_fit.fitted("tensors", "means", epochs=epochs, out=tmp_path / "run", **options)
+        return run
+
+    start(agents[0], 0, 2)
+    before = (tmp_path / "run" / "metrics.jsonl").read_bytes()
+    for agent, attempt in ((agents[0], 0), (agents[1], 0), (agents[1], 1)):
+        with pytest.raises(CheckpointError, match="already holds a run"):
+            start(agent, attempt, 2)
+    assert len(start(agents[0], 1, 2).history) == 2
+    assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == before
+    assert len(start(agents[1], 1, 2, resume=True).history) == 2
+    assert job_mark() == job_mark()
+    monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", "False")
+    assert job_mark() is None
 
 
 def test_a_missing_process_is_named(monkeypatch):

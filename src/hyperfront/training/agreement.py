@@ -22,14 +22,14 @@ READ = 2**28
 """The most bytes of a tensor that are compared; of a larger one, evenly spaced rows are."""
 
 
-def check_agreement(job: Job) -> None:
+def check_agreement(job: Job, resume: bool) -> None:
     """Raise an error on every rank, which names the rank, if a rank has another job than rank 0."""
     team = job.team
     if team.alone:
         return
     with team.raising():
         check_shares(job)
-        own = dict(_parts(job))
+        own = {"resume": resume, **dict(_parts(job))}
     refuse_others(team.gather(own))
 
 

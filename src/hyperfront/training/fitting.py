@@ -41,9 +41,10 @@ from hyperfront.training.preparation import discarding, prepare, together
 from hyperfront.training.progress import Progress
 from hyperfront.training.ranks import refuse_several
 from hyperfront.training.refusals import check_solver
+from hyperfront.training.restarts import continues
 from hyperfront.training.runs import Run, RunFolder
 from hyperfront.training.settings import Settings
-from hyperfront.training.team import Team, join, restarted
+from hyperfront.training.team import Team, join
 from hyperfront.training.validation import measured
 
 
@@ -188,7 +189,7 @@ def fit(
         job.check()
     model.to(device)
     model.alignment, model.record = model.alignment[:0], job.record()  # an alignment is of the weights measured with it
-    with together(job, resume := resume or restarted()):
+    with together(job, resume := resume or continues(folder)):
         run = prepare(job, engine, resume)
         with discarding(job):
             history = run_epochs(job, *run)

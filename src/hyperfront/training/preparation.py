@@ -23,6 +23,7 @@ from hyperfront.training.epochs import Epochs
 from hyperfront.training.job import Job
 from hyperfront.training.precision import products
 from hyperfront.training.ranks import follow_first
+from hyperfront.training.restarts import job_mark
 from hyperfront.training.shares import shared_problem
 from hyperfront.training.state import TrainingState
 from hyperfront.training.step import Step
@@ -39,7 +40,7 @@ class Prepared(NamedTuple):
 @contextmanager
 def together(job: Job, resume: bool) -> Iterator[None]:
     """Enter the ``with`` block with all processes of the job, which must agree, and leave it with all of them."""
-    check_agreement(job)
+    check_agreement(job, resume)
     with ExitStack() as stack:
         with job.team.raising():
             stack.enter_context(_surroundings(job, resume))
@@ -106,7 +107,8 @@ def prepare(job: Job, engine: str, resume: bool) -> Prepared:
         if state.position.epoch == state.position.step == 0:
             epochs.try_out()
         if folder and team.first and not folder.config.exists():
-            folder.create(job.config(), environment(model.device))
+            mark = job_mark()
+            folder.create(job.config(), environment(model.device) | ({"job": mark} if mark else {}))
     with discarding(job):
         check_place(job, state)
         return Prepared(epochs, make_engine(engine, epochs, partial(tell, job.callbacks, "told")), checkpoints)

@@ -140,7 +140,3 @@ def _meet(store: dist.Store, rank: int, size: int, wait: timedelta) -> None:
             fix="look at the messages of that process, or start all of them with torchrun",
         ) from error
 
-
-def restarted() -> bool:
-    """Whether torchrun started the processes of this job again after a failure."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)) > 0

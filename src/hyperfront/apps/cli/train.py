@@ -50,9 +50,10 @@ from hyperfront.storage.provenance import describe
 from hyperfront.training import Progress, fit
 from hyperfront.training.defaults import usual_solver
 from hyperfront.training.fitting import settings_of
+from hyperfront.training.restarts import continues
 from hyperfront.training.runs import Run, RunFolder
 from hyperfront.training.step import Step
-from hyperfront.training.team import Team, join, restarted
+from hyperfront.training.team import Team, join
 
 _SOLVER = (
     "Solver. A ray r asks for equal r_j l_j (epo, tchebycheff, stch), a direction of the losses (pbi, cosmos, pmtl, "
@@ -193,7 +194,7 @@ def _ready(team: Team, out: Path | None, result: Path | None, resume: bool) -> b
     together, the first one writes and prints."""
     if not team.alone and out is None:
         raise HyperfrontError("several processes need one run folder", fix="add --out FOLDER, which all of them see")
-    resume = resume or restarted()
+    resume = resume or continues(RunFolder(out) if out else None)
     if team.first:
         refuse_unusable(out, result, resume)
     else:
