@@ -76,6 +76,10 @@ def test_processes_that_fit_together_end_where_one_does(together, name):
     torch.testing.assert_close(together[name], alone, rtol=1e-9, atol=1e-11)
 
 
+def test_a_table_is_shared_too(together):
+    torch.testing.assert_close(together["table"], shared_fit.tabled(), rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("rays", [1, 3])
 def test_a_step_sends_a_gradient_of_theta_for_each_ray_and_for_epo_for_each_objective(together, rays):
     m = 2
@@ -87,7 +91,7 @@ def test_a_step_sends_a_gradient_of_theta_for_each_ray_and_for_epo_for_each_obje
 def test_a_wrong_job_is_an_error_on_all_ranks(shared):
     """Each file has the words of the error as its name, behind the rank that it was raised on."""
     files = sorted(file for file in shared.iterdir() if file.name[:2] in ("0 ", "1 "))
-    assert len(files) == 16
+    assert len(files) == 26
     for file in files:
         assert re.search(file.name[2:], file.read_text(), flags=re.DOTALL), f"{file.name}: {file.read_text()}"
 

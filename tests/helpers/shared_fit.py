@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch import distributed as dist
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 import hyperfront as hf
+from hyperfront import tabular
+from hyperfront.comparison import compare
 from hyperfront.problem import SetLoss
 from hyperfront.problem.losses import Gathered
 from tests.helpers import ranks
@@ -53,15 +56,16 @@ CASES = {
     "statistics in turn": ("tensors", "statistics", {"solver": hf.EPO(), "batching": "loop"}),
     "loader": ("loader", "means", {"solver": hf.EPO()}),
     "uneven": ("uneven", "means", {"solver": hf.LS()}),
+    "loader, micro-batches": ("loader", "means", {"solver": hf.EPO(), "accumulate": 3, "norm": False}),
     "recomputed": ("tensors", "means", {"solver": hf.EPO(), "checkpoint_activations": True}),
     "aligned": ("tensors", "means", {"solver": hf.EPO(), "align": True}),
 }
 
 
-def fitted(train: str, losses: str, *, batching: str = "auto", **options) -> tuple[hf.Run, Tensor]:
+def fitted(train: str, losses: str, *, batching: str = "auto", norm: bool = True, **options) -> tuple[hf.Run, Tensor]:
     """Train a small network; return its parameters, its alignment and its front."""
     torch.manual_seed(int(os.environ.get("RANK", 0)))  # rank 0 decides where all start
-    net = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Tanh(), nn.Linear(6, 1))
+    net = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6) if norm else nn.Identity(), nn.Tanh(), nn.Linear(6, 1))
     model = hf.wrap(net, list(LOSSES[losses]), hidden=6, batching=batching).double()
     problem = hf.supervised(TRAIN[train](), data(31), losses=LOSSES[losses], reference=(3, 3))
     settings = {"epochs": 2, "batch_size": 12, "rays_per_step": 2, "validation_rays": 5, "callbacks": []}
@@ -69,6 +73,19 @@ def fitted(train: str, losses: str, *, batching: str = "auto", **options) -> tup
     run = hf.fit(model, problem, optimizer=sgd, **settings | options)
     parts = [*model.parameters(), model.alignment, model.target.statistics, run.front.losses]
     return run, torch.cat([part.detach().double().flatten() for part in parts])
+
+
+def tabled() -> Tensor:
+    """The weights and the front after training on a table with groups, as `hyperfront.tabular` prepares it."""
+    rows = range(400)
+    people = {"age": [20 + n % 45 for n in rows], "sex": [("f", "m")[n % 2] for n in rows]}
+    people["hired"] = [(n * 37 % 100) + age > 90 for n, age in zip(rows, people["age"])]
+    problem = tabular.problem(people, target="hired", sensitive="sex")
+    torch.manual_seed(0)
+    model = problem.model()
+    sgd = lambda parameters: torch.optim.SGD(parameters, lr=0.05)  # noqa: E731
+    run = hf.fit(model, problem, epochs=1, batch_size=64, optimizer=sgd, callbacks=[])
+    return torch.cat([part.detach().double().flatten() for part in (*model.parameters(), run.front.losses)])
 
 
 def sent(solver: hf.LS | hf.EPO, rays: int) -> tuple[int, int]:
@@ -94,12 +111,17 @@ def refusals(rank: int, folder: Path) -> dict[str, str]:
     """The errors of wrong jobs, which all ranks must get."""
     model = hf.wrap(nn.Linear(4, 1), ["error", "size"], hidden=6).double()
 
-    def attempt(losses=LOSSES["means"], rows=50, **options) -> str:
+    def attempt(losses=LOSSES["means"], rows=50, train=None, **options) -> str:
         options = {"epochs": 1, "batch_size": 12, "callbacks": []} | options
-        return refused(lambda: hf.fit(model, hf.supervised(data(rows), losses=losses), **options))
+        return refused(lambda: hf.fit(model, hf.supervised(train or data(rows), losses=losses), **options))
 
     worst = {"error": ERROR, "size": lambda out, _: out.square().max()}
     gathered_loss = {"error": ERROR, "size": hf.Loss(Gathered(lambda out, _: out.square().max()))}
+    rows = TensorDataset(*data(50))
+    sampled = DataLoader(rows, batch_size=12, sampler=DistributedSampler(rows))
+    teach = lambda: hf.distill(nn.Linear(4, 1).double(), model, problem, relabel="values", batch_size=12)  # noqa: E731
+    problem = hf.supervised(data(50), losses=LOSSES["means"])
+    unused: Any = None
     own = folder / f"own{rank}"
     own.mkdir()
     return {
@@ -110,6 +132,11 @@ def refusals(rank: int, folder: Path) -> dict[str, str]:
         "no mean over rows": attempt(worst),
         "all rows at once": attempt(gathered_loss),
         "one by one": attempt(engine="compiled"),
+        "other rows.*DistributedSampler": attempt(train=sampled),
+        "micro-batches .*of one size": attempt(train=uneven(), accumulate=2),
+        "fewer rows for a ray": attempt(accumulate=4, rays_per_step=2),
+        "teacher in one process": refused(teach),
+        "compare does not share": refused(lambda: compare(problem, ["phn-ls"], unused, seeds=[0], folder=own)),
         "rank 1 .*folder differ": attempt(out=own),
     }
 
@@ -121,6 +148,7 @@ def main() -> None:
         _, own = fitted(train, losses, **options)
         assert all(torch.equal(own, other) for other in gathered(own)), name
         found[name] = own
+    found["table"] = tabled()
     for solver in (hf.LS(), hf.EPO()):
         for rays in (1, 3):
             found[f"sent {type(solver).__name__} {rays}"] = torch.tensor(sent(solver, rays))

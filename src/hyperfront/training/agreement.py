@@ -16,6 +16,7 @@ from hyperfront.storage.batches import Batch
 from hyperfront.storage.nests import tensors
 from hyperfront.storage.provenance import describe
 from hyperfront.training.job import Job
+from hyperfront.training.shares import batches_are_even
 from hyperfront.training.state import TrainingState
 
 READ = 2**28
@@ -96,8 +97,11 @@ def check_shares(job: Job) -> None:
             fix="start it without torchrun",
         )
     if job.problem.lesson is not None:
-        raise ProblemError("a teacher teaches in one process", got=f"a job of {job.team.size} processes")
-    source, settings = job.problem.train.source, job.settings
+        raise ProblemError(
+            "a student learns from its teacher in one process",
+            got=f"a job of {job.team.size} processes",
+            fix="start it without torchrun",
+        )
     target = job.model.target
     if target.batchnorm == "shared" and any(isinstance(layer, _BatchNorm) for layer in target.skeleton.modules()):
         raise ProblemError(
@@ -114,6 +118,12 @@ def check_shares(job: Job) -> None:
                 "and measures some rays on all rows of validation data",
                 fix="DataLoader(dataset, batch_size=..., shuffle=True) with the batch size of the whole job",
             )
+    _check_sizes(job)
+
+
+def _check_sizes(job: Job) -> None:
+    """Raise an error if a batch cannot be shared among the processes, their rays and their micro-batches."""
+    source, settings = job.problem.train.source, job.settings
     size = source.batch_size if isinstance(source, LoaderSource) else settings.batch_size
     parts = (1 if settings.share_batch else settings.rays_per_step) * job.team.size
     if size is not None and size % parts:
@@ -124,11 +134,31 @@ def check_shares(job: Job) -> None:
             expected=f"a multiple of {parts} rows",
             fix=f"a batch size of {parts * max(1, round(size / parts))}, or another number of processes",
         )
+    if settings.accumulate > 1 and not batches_are_even(source):
+        raise ProblemError(
+            "micro-batches of several processes need batches of one size, known before the first one",
+            got=f"accumulate={settings.accumulate}, {job.team.size} processes and a {type(source.loader).__name__}"
+            if isinstance(source, LoaderSource)
+            else None,
+            expected="tensors, or a DataLoader with a batch_size",
+            fix="DataLoader(dataset, batch_size=...), or accumulate=1",
+        )
+    if settings.accumulate > 1 and size is not None and size // parts < settings.accumulate:
+        raise ProblemError(
+            "a process has fewer rows for a ray than micro-batches",
+            got=f"{size // parts} of {size} rows for accumulate={settings.accumulate}",
+            fix="a larger batch, fewer processes or rays, or a smaller accumulate=",
+        )
 
 
 def _sharing_sampler(source: LoaderSource) -> str | None:
-    found = getattr(source.loader, "sampler", None)
-    return type(found).__name__ if hasattr(found, "num_replicas") and hasattr(found, "rank") else None
+    """Name the sampler of a loader that takes the rows of its rank, as PyTorch's and accelerate's do."""
+    batches = getattr(source.loader, "batch_sampler", None)
+    for found in (getattr(source.loader, "sampler", None), batches, getattr(batches, "sampler", None)):
+        for names in (("num_replicas", "rank"), ("num_processes", "process_index")):
+            if all(hasattr(found, name) for name in names):
+                return type(found).__name__
+    return None
 
 
 def check_place(job: Job, state: TrainingState) -> None:

@@ -25,7 +25,7 @@ from hyperfront.model.substitution import Network, called
 from hyperfront.problem import Problem
 from hyperfront.problem.described import Loss
 from hyperfront.problem.losses import Mean, Measure
-from hyperfront.problem.sources import TensorSource
+from hyperfront.problem.sources import LoaderSource, Source, TensorSource
 from hyperfront.storage.batches import Batch, refuse_uncut, rows, take
 from hyperfront.storage.nests import map_tensors
 from hyperfront.training import ranks
@@ -53,9 +53,16 @@ def own_rows(batch: Batch, team: Team, parts: int) -> Batch:
     return take(batch, torch.arange(count).view(parts, each)[:, start:stop].flatten())
 
 
+def batches_are_even(source: Source) -> bool:
+    """Whether all training batches have the same number of rows, of which every rank has the same share."""
+    return isinstance(source, TensorSource) or bool(
+        isinstance(source, LoaderSource) and source.batch_size and not source.counted
+    )
+
+
 def shared_problem(problem: Problem) -> Problem:
     """Return the problem as a step of several ranks sees it: each loss is that of the rows of all ranks."""
-    even = isinstance(problem.train.source, TensorSource)  # all ranks have equally many rows
+    even = batches_are_even(problem.train.source)
     found = {name: _over_ranks(name, loss, even) for name, loss in problem.measures.items()}
     return replace(problem, measures=found)
 

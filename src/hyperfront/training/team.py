@@ -139,4 +139,3 @@ def _meet(store: dist.Store, rank: int, size: int, wait: timedelta) -> None:
             expected=f"{size}, as WORLD_SIZE says",
             fix="look at the messages of that process, or start all of them with torchrun",
         ) from error
-
