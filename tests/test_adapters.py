@@ -103,6 +103,32 @@ def test_the_adapters_of_a_peft_model_are_what_is_generated(tmp_path, name):
     torch.testing.assert_close(peft.PeftModel.from_pretrained(again, tmp_path).eval()(x), at(x), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # of transformers, when peft calls it
+@pytest.mark.parametrize("kind", ["PrefixTuningConfig", "PromptTuningConfig"])
+def test_the_prefix_of_a_language_model_is_generated(tmp_path, kind):
+    transformers = pytest.importorskip("transformers")
+    sizes = {"vocab_size": 11, "n_positions": 16, "n_embd": 8, "n_layer": 2, "n_head": 2, "use_cache": False}
+
+    def make() -> nn.Module:
+        torch.manual_seed(0)
+        return transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes)).eval()
+
+    adapted = peft.get_peft_model(make(), getattr(peft, kind)(task_type="CAUSAL_LM", num_virtual_tokens=3)).eval()
+    model = hf.wrap(adapted, ["left", "right"], hidden=6, batching="loop")
+    assert model.target.assembly.names == ("prompt_encoder.default.embedding.weight",)
+    x = {"input_ids": torch.randint(0, 11, (4, 5))}
+    losses = lambda net: ((logits := net(**x).logits).square().mean(), (logits - 1).square().mean())  # noqa: E731
+    assert hf.check(model, x, losses).error < 1e-4
+    with torch.no_grad():
+        for parameter in model.hypernet.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    first, second = (model.at(ray) for ray in ([0.3, 0.7], [0.8, 0.2]))
+    first.save_pretrained(tmp_path)
+    again = peft.PeftModel.from_pretrained(make(), tmp_path).eval()
+    torch.testing.assert_close(again(**x).logits, first(**x).logits, rtol=1e-5, atol=1e-5)
+    assert not torch.allclose(second(**x).logits, first(**x).logits)
+
+
 def test_only_low_rank_models_are_adapters(tmp_path):
     with pytest.raises(HyperfrontError, match="only low-rank"):
         adapters(hf.wrap(nn.Linear(3, 2), OBJECTIVES), tmp_path)

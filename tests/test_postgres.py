@@ -30,7 +30,7 @@ def binaries() -> Path | None:
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    """The address of a new data base, on a socket in a folder of its own: no port, no other machine."""
+    """The address of a new database, on a socket in a folder of its own: no port, no other machine."""
     pytest.importorskip("optuna")
     driver = next(filter(importlib.util.find_spec, DRIVERS), None)
     if driver is None or (programs := binaries()) is None:

@@ -139,7 +139,7 @@ def _factors(model: ParetoModel, theta: Tensor, term: int | None) -> list[tuple[
     parts = [part.view(spec.shape) for spec, part in zip(assembly.parts, theta.cpu().split(model.target.sizes))]
     count, found = len(assembly.names), []
     for index in range(count):
-        down, ups = parts[index], parts[count + index :: count]
+        down, ups = assembly.down(parts, index), parts[count + index :: count]
         if term is None:
             found.append((down, torch.cat(ups, dim=1)))
         else:

@@ -38,7 +38,8 @@ def wrap(
 
     - ``"mlp"``, the paper's: ``hidden``, ``initialization``;
     - ``"chunked"``, for large targets: ``hidden``, ``chunk``, ``matrices``, ``chunks``, ``initialization``;
-    - ``"low_rank"``, additions ``W0 + B A``: ``rank``, ``base="train" | "freeze"``, ``hidden``, or ``linear=True``;
+    - ``"low_rank"``, additions ``W0 + B A``: ``rank``, ``base="train" | "freeze"``, ``orthogonal``, ``hidden``, or
+      ``linear=True``;
     - ``"film"``, scale and shift of features: ``hidden``, ``base``;
     - ``"separate"``, no hypernetwork but a model for each of the ``rays`` (:mod:`hyperfront.comparison.baselines`).
 

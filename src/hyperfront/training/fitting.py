@@ -62,6 +62,7 @@ def fit(
     share_batch: bool = False,
     accumulate: int = 1,
     checkpoint_activations: bool = False,
+    freeze_after: float | None = None,
     optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] | None = None,
     lr: float | None = None,
     schedule: str | Callable[[Optimizer], LRScheduler] | None = None,
@@ -104,6 +105,8 @@ def fit(
         accumulate: The number of micro-batches in which a step takes its batch, for memory. They are one program.
         checkpoint_activations: Run blocks of the network again in the backward pass instead of keeping their
             activations, for memory (:mod:`hyperfront.training.recomputation`).
+        freeze_after: The share of the epochs after which parameters that are trained directly, such as ``W0`` of
+            low-rank additions, stay as they are, and the hypernetwork goes on alone.
         optimizer: Makes an optimizer from the parameters; Adam with ``lr`` by default.
         lr: The learning rate of the default Adam, 0.001 by default.
         schedule: ``"cosine"``, the default, ``"constant"``, or a function that makes a scheduler from the optimizer. It
@@ -138,8 +141,7 @@ def fit(
     if members is not None:
         return _fit_members(**locals())
     refuse_autocast("fit")
-    team = join()
-    model = check_handed(model, problem, preferences, callbacks, average)
+    team, model = join(), check_handed(model, problem, preferences, callbacks, average)
     used = resolved(
         problem,
         solver=solver,
@@ -159,6 +161,7 @@ def fit(
         share_batch=share_batch,
         accumulate=accumulate,
         checkpoint_activations=checkpoint_activations,
+        freeze_after=freeze_after,
         optimizer=optimizer,
         seed=seed,
         deterministic=deterministic,

@@ -70,6 +70,11 @@ class Job:
             raise ProblemError("the training data gives no full batch", fix="lower the batch size")
         if self.settings.accumulate > 1 and not (self.problem.has_data and self.problem.lesson is None):
             raise ProblemError("only the batches of a problem with data, without a teacher, have micro-batches")
+        if self.settings.freeze_after is not None and not self.model.target.trained:
+            raise ProblemError(
+                "freeze_after has nothing to freeze: no parameter of the module is trained directly",
+                fix='hyperfront.wrap(..., hypernet="low_rank", base="train"), or leave freeze_after out',
+            )
         measurable = self.problem.reference is not None or self.criterion is not None
         if self.settings.patience is not None and not self.selects:
             raise ProblemError("patience needs validation data: it waits for a better front on them")
@@ -107,7 +112,7 @@ class Job:
 
     def _settings(self) -> dict[str, Any]:
         """Describe the settings, without those that save memory where they are off, as in older files."""
-        found, off = describe(self.settings), {"accumulate": 1, "checkpoint_activations": False}
+        found, off = describe(self.settings), {"accumulate": 1, "checkpoint_activations": False, "freeze_after": None}
         return {key: value for key, value in found.items() if key not in off or value != off[key]}
 
     def identity(self) -> str:

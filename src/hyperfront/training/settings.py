@@ -37,12 +37,15 @@ class Settings:
     patience: int | None
     accumulate: int = 1
     checkpoint_activations: bool = False
+    freeze_after: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("epochs", "rays_per_step", "batch_size", "validate_every", "accumulate"):
             check_number(name, getattr(self, name), 1, whole=True)
         if self.patience is not None:
             check_number("patience", self.patience, 1, whole=True)
+        if self.freeze_after is not None:
+            self._check_freezing(self.freeze_after)
         check_number("seed", self.seed, 0, 2**64 - 1, whole=True)
         check_number("warmup", self.warmup, 0, whole=True)
         check_number("lr", self.lr, 0)
@@ -56,6 +59,19 @@ class Settings:
             raise HyperfrontError(
                 "unknown schedule", got=repr(self.schedule), expected="cosine, constant or a function"
             )
+
+    def _check_freezing(self, share: float) -> None:
+        check_number("freeze_after", share, 0, 1)
+        if not 0 < round(share * self.epochs) < self.epochs:
+            raise HyperfrontError(
+                "freeze_after is a share of the epochs that leaves some before it and some after it",
+                got=f"freeze_after = {share} of {self.epochs} epochs",
+                expected="for example 0.8 of 30 epochs",
+            )
+
+    def frozen(self, epoch: int) -> bool:
+        """Whether the parameters that all rays share rest in this epoch; the first one is 0."""
+        return self.freeze_after is not None and epoch >= round(self.freeze_after * self.epochs)
 
     def make_optimizer(self, parameters: Iterable[nn.Parameter]) -> Optimizer:
         parameters = list(parameters)

@@ -82,6 +82,8 @@ class Step:
         """The precision of the target and its losses under autocast; None for the precision of the weights."""
         self.scale: float | Tensor = 1.0
         """A factor of the gradient, for solvers with fixed weights."""
+        self.frozen = False
+        """Whether the parameters that all rays share rest: they get no gradient."""
         self.ranks = 1
         """The number of processes that take this step together, each with its own rows."""
         self.watch: Callable[[Sequence[Tensor], Tensor], list[Tensor]] | None = None
@@ -171,7 +173,7 @@ class Step:
 
     def shared(self) -> list[nn.Parameter]:
         """Return the parameters of the target that are trained directly, which all rays share."""
-        return [p for p in self.model.target.parameters() if p.requires_grad]
+        return [] if self.frozen else [p for p in self.model.target.parameters() if p.requires_grad]
 
     def _all(self, theta: Tensor, rays: Tensor, parts: Batch, split: bool) -> Member:
         leaf = theta.detach().requires_grad_()

@@ -8,6 +8,10 @@ directly or frozen (Hu et al., 2022, "LoRA"). ``A`` starts with variance ``1 / i
 
 With ``terms = m`` the addition is a sum, ``W0 + sum_t B_t A_t``: PaLoRA (Dimitriadis et al., 2025) lets ray ``r`` weigh
 its terms. ``theta`` holds all ``A``, then all ``B_1``, all ``B_2``, and so on.
+
+With ``orthogonal`` the rows of ``A``, of all terms together, are made orthonormal by Gram-Schmidt (QR), so that no two
+terms read the same direction of the input: ``A_s A_t^T = 0`` (Chen and Kwok, 2024, "Efficient Pareto manifold learning
+with low-rank structure", asks for this by a penalty; here it holds exactly).
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hyperfront.errors import TargetError, unknown_name
+from hyperfront.errors import TargetError, check_flag, unknown_name
 from hyperfront.model.assemblies.base import Assembly, Part
 from hyperfront.model.roles import Rest
 
@@ -42,16 +46,26 @@ class LowRank(Assembly):
         rank: int | None = None,
         base: Rest = "train",
         terms: int = 1,
+        orthogonal: bool = False,
     ):
         if base not in ("train", "freeze"):
             raise unknown_name("base", str(base), ("train", "freeze"))
         parameters = dict(module.named_parameters())
-        self.rank, self.base, self.terms = rank, base, terms
+        check_flag("orthogonal", orthogonal)
+        self.rank, self.base, self.terms, self.orthogonal = rank, base, terms, orthogonal
         real = [name for name in chosen if parameters[name].is_floating_point()]
         self._shapes = {name: tuple(parameters[name].shape) for name in real if _matrix(parameters[name].shape)}
         self.names = tuple(self._shapes)
         self._sides = [_matrix(shape) for shape in self._shapes.values()]
         self._ranks = [self._rank(name) for name in self.names]
+        for name, sides, k in zip(self.names, self._sides, self._ranks):
+            if orthogonal and terms * k > sides[1]:
+                raise TargetError(
+                    f"the tensor {name!r} has too few inputs for orthogonal factors",
+                    got=f"{terms} term(s) of rank {k} for {sides[1]} inputs",
+                    expected=f"terms * rank <= {sides[1]}",
+                    fix="lower the rank, or choose other tensors with generate=",
+                )
         downs = [
             Part(f"{name}:down", (terms * k, sides[1])) for name, sides, k in zip(self.names, self._sides, self._ranks)
         ]
@@ -77,7 +91,8 @@ class LowRank(Assembly):
         return self.rank
 
     def options(self) -> dict[str, Any]:
-        return {"rank": self.rank, "base": self.base, "terms": self.terms}
+        known = {"rank": self.rank, "base": self.base, "terms": self.terms}
+        return known | ({"orthogonal": True} if self.orthogonal else {})
 
     def start(self, module: nn.Module) -> Tensor:
         downs = [torch.randn(part.shape) / math.sqrt(part.shape[1]) for part in self.parts[: len(self.names)]]
@@ -87,15 +102,20 @@ class LowRank(Assembly):
     def assemble(self, parts: Sequence[Tensor], shared: dict[str, Tensor]) -> dict[str, Tensor]:
         made, count = {}, len(self.names)
         for index, (name, sides) in enumerate(zip(self.names, self._sides)):
-            base, down = shared[name], parts[index]
+            base, down = shared[name], self.down(parts, index)
             up = torch.cat(list(parts[count + index :: count]), dim=1) if self.terms > 1 else parts[count + index]
             made[name] = torch.addmm(base.reshape(sides), up.to(base), down.to(base)).view(base.shape)
         return made
+
+    def down(self, parts: Sequence[Tensor], index: int) -> Tensor:
+        """Return ``A [terms k, in]`` of the tensor of this index."""
+        return _orthonormal(parts[index]) if self.orthogonal else parts[index]
 
     def describe(self) -> str:
         ranks = sorted(set(self._ranks))
         rank = str(ranks[0]) if len(ranks) == 1 else f"{ranks[0]} to {ranks[-1]}"
         terms = f", {self.terms} terms each" if self.terms > 1 else ""
+        terms += ", orthogonal" if self.orthogonal else ""
         return f"entries of low-rank factors (rank {rank}{terms}) for {len(self.names)} tensor(s)"
 
 
@@ -103,3 +123,11 @@ def _matrix(shape: Sequence[int]) -> tuple[int, ...]:
     """Return ``(out, in)`` of a tensor as a matrix, without dimensions of size 1; empty for vectors and numbers."""
     sides = [side for side in shape if side > 1]
     return (sides[0], math.prod(sides[1:])) if len(sides) > 1 else ()
+
+
+def _orthonormal(rows: Tensor) -> Tensor:
+    """Make ``rows [k, in]`` orthonormal: the first keeps its direction, each later one loses that of those before."""
+    wide = rows.float() if rows.dtype in (torch.bfloat16, torch.float16) else rows
+    basis, triangle = torch.linalg.qr(wide.mT)
+    signs = torch.where(triangle.diagonal(dim1=-2, dim2=-1) < 0, -1.0, 1.0).to(wide)
+    return (basis * signs[..., None, :]).mT.to(rows)

@@ -43,7 +43,8 @@ def architecture(name: str, m: int, rest: Rest, options: dict[str, Any]) -> Arch
     if name == "low_rank":
         linear = options.pop("linear", False)
         rank, base = options.pop("rank", None), options.pop("base", rest)
-        assembly = partial(LowRank, rank=rank, base=base, terms=m if linear else 1)
+        orthogonal = options.pop("orthogonal", False)
+        assembly = partial(LowRank, rank=rank, base=base, terms=m if linear else 1, orthogonal=orthogonal)
         return Architecture("linear" if linear else "mlp", options if linear else {"hidden": 32} | options, assembly)
     if name == "film":
         return Architecture("mlp", options, partial(Film, base=options.pop("base", rest)))

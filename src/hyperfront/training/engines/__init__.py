@@ -49,7 +49,8 @@ def make_engine(name: str, epochs: Epochs, say: Callable[[str], None] = lambda l
     if name not in ENGINES:
         raise unknown_name("engine", name, ENGINES)
     settings = epochs.settings
-    if not epochs.team.alone or settings.accumulate > 1 or settings.checkpoint_activations:
+    in_turn = settings.accumulate > 1 or settings.checkpoint_activations or settings.freeze_after is not None
+    if in_turn or not epochs.team.alone:
         return _step_by_step(name, epochs)
     if epochs.model.device.type == "cpu" and name in ("auto", "traced", "compiled"):
         return Eager(epochs, choose=Choice(epochs, say)) if name == "auto" else Traced(name, epochs, BUILDS[name])
@@ -74,10 +75,10 @@ def make_engine(name: str, epochs: Epochs, say: Callable[[str], None] = lambda l
 
 
 def _step_by_step(name: str, epochs: Epochs) -> Engine:
-    """Make the engine of steps that save memory, or of several processes that wait for each other."""
+    """Make the engine of steps that save memory or freeze, or of several processes that wait for each other."""
     if name not in ("auto", "eager"):
         raise HyperfrontError(
-            "steps of several processes, of micro-batches or with recomputed activations are taken one by one",
+            "steps of several processes, or with accumulate, checkpoint_activations or freeze_after, go one by one",
             got=f"engine = {name!r}",
             expected='"auto" or "eager"',
         )

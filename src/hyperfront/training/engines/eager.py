@@ -36,6 +36,7 @@ class Eager:
         kinds = torch.arange(len(Status), device=model.device, dtype=torch.uint8)
         sums, statuses = (tensor.to(model.device) for tensor in (position.sums, position.statuses))
         model.train()
+        state.step.frozen = self.epochs.settings.frozen(epoch)
         for rays, batch in self.epochs.steps(epoch, position.step):
             state.optimizer.zero_grad(set_to_none=True)
             step = self.choose(rays, batch) if self.choose else self.step
