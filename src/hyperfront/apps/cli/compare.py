@@ -101,27 +101,16 @@ def compare(
         markdown: Print the table as Markdown.
     """
     set_tf32(tf32)
-    named = find(
-        problem,
-        preset=preset,
-        arguments=arguments,
-        data_dir=data_dir,
-        target=target,
-        sensitive=sensitive,
-        objectives=objectives,
-    )
-    built, settings, preset = named.problem, named.recipe, named.preset
-    changes: dict[str, Any] = {"align": False}
-    if epochs is not None:
-        changes |= {"epochs": epochs, "separate": {**settings.separate, "epochs": epochs}}
-    settings = dataclasses.replace(settings, **changes)
+    columns = {"target": target, "sensitive": sensitive, "objectives": objectives}
+    named = find(problem, preset=preset, arguments=arguments, data_dir=data_dir, **columns)
+    built, preset = named.problem, named.preset
     names = [*dict.fromkeys(find_method(name.strip()).name for name in methods.split(",") if name.strip())]
     if seeds < 1 or not names:
         got = f"{counted(seeds, 'seed')}, methods {methods!r}"
         raise HyperfrontError("there is nothing to compare", got=got, expected="one seed and one method at least")
     protocol = Protocol(
         preset=preset,
-        recipe=settings,
+        recipe=named.compared(epochs=epochs),
         rays=preferences.rays(rays, built.m),
         options=_options(options),
         one_by_one=one_by_one,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,11 @@ class Named:
     recipe: Recipe
     preset: str
     summary: str
+
+    def compared(self, **numbers: int | None) -> Recipe:
+        """The settings of a comparison: with these numbers, where one is given, for all methods; rays as trained."""
+        given: dict[str, Any] = {name: number for name, number in numbers.items() if number is not None}
+        return replace(self.recipe, **given, separate={**self.recipe.separate, **given}, align=False)
 
 
 def find(

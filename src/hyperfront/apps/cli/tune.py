@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Annotated, Any
 
 import torch
@@ -86,27 +85,12 @@ def tune(
         out: Folder for METHOD.json; by default runs/tune-PROBLEM-PRESET plus changed settings.
         storage: Database of the trials, as optuna names it.
     """
-    named = find(
-        problem,
-        preset=preset,
-        arguments=arguments,
-        data_dir=data_dir,
-        target=target,
-        sensitive=sensitive,
-        objectives=objectives,
-    )
+    columns = {"target": target, "sensitive": sensitive, "objectives": objectives}
+    named = find(problem, preset=preset, arguments=arguments, data_dir=data_dir, **columns)
     built, preset = named.problem, named.preset
-    given = {"epochs": epochs, "validate_every": validate_every}
-    changes: dict[str, Any] = {key: number for key, number in given.items() if number is not None}
-    settings = dataclasses.replace(
-        named.recipe,
-        **changes,
-        separate={**named.recipe.separate, **changes},
-        align=False,  # as in compare
-    )
     protocol = Protocol(
         preset=preset,
-        recipe=settings,
+        recipe=named.compared(epochs=epochs, validate_every=validate_every),
         rays=preferences.rays(rays, built.m),
         device=str(choose_device(device, built)),
         engine=engine,
