@@ -11,7 +11,8 @@ import pytest
 
 import hyperfront
 
-PACKAGE = Path(__file__).parents[1] / "src" / "hyperfront"
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "hyperfront"
 # From the ground up: a room imports only from the rooms before it, and those on one line not from each other.
 ORDER = [
     {"errors"},
@@ -161,3 +162,9 @@ def test_no_function_is_longer_than_a_screen():
                 if body and body[-1].end_lineno - body[0].lineno + 1 > 60:
                     long.append(f"{path.name}: {node.name}")
     assert not long
+
+
+def test_no_test_module_imports_another():
+    """What several need is in ``tests/helpers``."""
+    for path in (ROOT / "tests").rglob("*.py"):
+        assert not {name for name in imports(path) if name.startswith("tests.test_")}, path

@@ -6,7 +6,6 @@ import http.server
 import json
 import re
 import threading
-from contextlib import contextmanager
 from functools import partial
 
 import pytest
@@ -17,12 +16,12 @@ import hyperfront as hf
 from hyperfront.apps.shared.choice import Choice
 from hyperfront.front import search
 from tests.helpers import explored
-from tests.helpers.chromium import chromium
+from tests.helpers.chromium import chromium, opened
 from tests.helpers.data import DATA
 
 __all__ = ["chromium"]  # the fixture
 pytestmark = pytest.mark.browser
-DESKTOP, PHONE = {"width": 1280, "height": 860}, {"width": 360, "height": 780}
+PHONE = {"width": 360, "height": 780}
 SETTLED = "() => document.getElementById('chip').classList.contains('exact')"
 
 
@@ -40,25 +39,6 @@ def explorations(tmp_path_factory):
     yield made
     for exploration in made.values():
         exploration.close()
-
-
-@contextmanager
-def opened(browser, url, **options):
-    """A page, on which nothing may go wrong and which may ask nobody but its own server."""
-    context = browser.new_context(**{"viewport": DESKTOP, "reduced_motion": "reduce", **options})
-    page = context.new_page()
-    faults = []
-    page.on("pageerror", lambda error: faults.append(str(error)))
-    page.on("console", lambda line: faults.append(line.text) if line.type == "error" else None)
-    page.on("dialog", lambda dialog: faults.append(dialog.message))
-    page.on(
-        "request", lambda request: None if request.url.startswith(url.split("#")[0]) else faults.append(request.url)
-    )
-    page.goto(url)
-    page.wait_for_function("() => state.predictions !== null")
-    yield page
-    context.close()
-    assert not [fault for fault in faults if "422" not in fault]
 
 
 def ray_of(page) -> list[float]:

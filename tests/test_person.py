@@ -12,8 +12,7 @@ import pytest
 
 import hyperfront as hf
 from hyperfront import tabular
-from tests.helpers.chromium import chromium
-from tests.test_explorer_page import opened
+from tests.helpers.chromium import chromium, opened
 
 __all__ = ["chromium"]  # the fixture
 pytestmark = pytest.mark.browser

@@ -24,9 +24,9 @@ from hyperfront.apps.serve import sources
 from hyperfront.apps.serve.service import Service
 from hyperfront.apps.serve.tensors import TensorMetadata
 from hyperfront.errors import HyperfrontError
+from tests.helpers.server_process import started
 from tests.helpers.serving import Client, serving
 from tests.helpers.waiting import LIMIT, until
-from tests.test_serve_process import started
 
 ROOT = Path(__file__).parents[1]
 SPEC = TensorMetadata("x", "FP32", (1,))
