@@ -40,7 +40,7 @@ HEAVY = (
 class Calls:
     """The family of calls without training."""
 
-    name, seconds, batch = "api", 20.0, 4000
+    name, seconds, batch = "api", 60.0, 4000
 
     def __init__(self, only: str = ""):
         self.only = only

@@ -40,7 +40,7 @@ class Format:
 class Files:
     """The family of files."""
 
-    name, seconds, batch = "files", 20.0, 5000
+    name, seconds, batch = "files", 60.0, 5000
 
     def __init__(self, only: str = ""):
         self.only = only

@@ -137,7 +137,7 @@ class Request:
 class Routes:
     """The family of requests in the process, to the server and to the explorer."""
 
-    name, seconds, batch = "routes", 20.0, 5000
+    name, seconds, batch = "routes", 60.0, 5000
 
     def __init__(self, only: str = ""):
         self.only, self.owner = only, -1
@@ -241,7 +241,7 @@ class Logged(logging.Handler):
 class Sockets:
     """The family of requests over sockets, as bytes that no library corrects."""
 
-    name, seconds, batch = "sockets", 60.0, 2000
+    name, seconds, batch = "sockets", 120.0, 2000
 
     def __init__(self, only: str = ""):
         self.only, self.owner = only, -1
