@@ -91,7 +91,7 @@ def test_a_step_sends_a_gradient_of_theta_for_each_ray_and_for_epo_for_each_obje
 def test_a_wrong_job_is_an_error_on_all_ranks(shared):
     """Each file has the words of the error as its name, behind the rank that it was raised on."""
     files = sorted(file for file in shared.iterdir() if file.name[:2] in ("0 ", "1 "))
-    assert len(files) == 26
+    assert len(files) == 28
     for file in files:
         assert re.search(file.name[2:], file.read_text(), flags=re.DOTALL), f"{file.name}: {file.read_text()}"
 

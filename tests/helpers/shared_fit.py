@@ -131,6 +131,7 @@ def refusals(rank: int, folder: Path) -> dict[str, str]:
         "2 rays that split it": attempt(batch_size=14, rays_per_step=2),
         "no mean over rows": attempt(worst),
         "all rows at once": attempt(gathered_loss),
+        "rank 1 has other weights": attempt(optimizer=lambda each: torch.optim.SGD(each, lr=0.01 + 0.1 * rank)),
         "one by one": attempt(engine="compiled"),
         "other rows.*DistributedSampler": attempt(train=sampled),
         "micro-batches .*of one size": attempt(train=uneven(), accumulate=2),

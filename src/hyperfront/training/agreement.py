@@ -21,6 +21,8 @@ from hyperfront.training.state import TrainingState
 
 READ = 2**28
 """The most bytes of a tensor that are compared; of a larger one, evenly spaced rows are."""
+ROUNDED = 1e-3
+"""The largest relative difference between ranks in the norms of weights."""
 
 
 def check_agreement(job: Job, resume: bool) -> None:
@@ -175,6 +177,26 @@ def check_place(job: Job, state: TrainingState) -> None:
                 got=f"{job.folder.path.absolute()} {f'at epoch {epoch}, step {step}' if seen else 'without a run'}",
                 expected=f"a folder that all machines of the job share, at epoch {places[0][1]}, step {places[0][2]}",
                 fix="name a folder on a shared file system in out=",
+            )
+
+
+def check_weights(job: Job, epoch: int) -> None:
+    """Raise an error that names the rank, if a rank has other weights than rank 0 after an epoch, as with another
+    optimizer; GPUs of different kinds may round differently."""
+    if job.team.alone:
+        return
+    names, parameters = zip(*job.model.named_parameters())
+    norms = torch.stack([p.detach().double().norm() for p in parameters]).cpu()
+    first, *others = job.team.gather(norms)
+    for rank, other in enumerate(others, 1):
+        apart = (other - first).abs() > ROUNDED * first.clamp_min(1e-12)
+        if apart.any():
+            worst = int((other - first).abs().argmax())
+            raise HyperfrontError(
+                f"rank {rank} has other weights than rank 0 after epoch {epoch}",
+                got=f"{names[worst]} with the norm {float(other[worst]):.8g}",
+                expected=f"the norm {float(first[worst]):.8g}",
+                fix="make the same optimizer and schedule on every rank, and change no weights beside them",
             )
 
 

@@ -14,6 +14,7 @@ from hyperfront.errors import HyperfrontError, LossError, ProblemError, shown
 from hyperfront.errors.tables import as_table
 from hyperfront.front import Front
 from hyperfront.solvers import Solver, Status
+from hyperfront.training.agreement import check_weights
 from hyperfront.training.callbacks import tell
 from hyperfront.training.checkpoints import Checkpoints
 from hyperfront.training.engines import Engine
@@ -49,6 +50,7 @@ def run_epochs(job: Job, epochs: Epochs, engine: Engine, checkpoints: Checkpoint
                     raise request.stopped(_stop(checkpoints, resumable=epochs.source.exact))
                 record = _record(state, steps)
                 _refuse_broken(state, steps)
+                check_weights(job, position.epoch + 1)
                 state.step.ideals.warn(record["losses"])
                 _refuse_fallbacks(record, job.solver)  # before anything of the epoch is kept
                 record |= _end_epoch(job, position.begin(position.epoch + 1), checkpoints)
