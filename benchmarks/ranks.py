@@ -39,7 +39,7 @@ def measure_parts(wanted: tuple[str, ...], found: Found, folder: Path, *, quick:
     if "time" in wanted and not quick:
         found.put("time", time_steps(folder))
     if "killed" in wanted:
-        kill_several(1 if quick else 20, 24 if quick else 72, folder / "killed", found)
+        kill_several(1 if quick else 20, 24 if quick else 48, folder / "killed", found)
     if "equal" in wanted:
         some = [CASES.index(Case("mlp", "EPO", 3)), CASES.index(Case("cnn", "EPO", 2))]
         numbers, sizes, steps = (some, [2], 10) if quick else (range(len(CASES)), [2, 4], 100)
