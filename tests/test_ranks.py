@@ -15,7 +15,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from torch import distributed as dist
-from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+from torch.utils.data import BatchSampler, DataLoader, DistributedSampler, TensorDataset
 
 import hyperfront as hf
 from hyperfront.errors import CheckpointError, HyperfrontError
@@ -147,11 +147,15 @@ def test_a_job_that_does_not_say_where_rank_0_is(monkeypatch):
         team.join()
 
 
+@pytest.mark.parametrize("batched", [False, True], ids=["sampler", "batch sampler"])
 @pytest.mark.parametrize("split", ["train", "val"])
-def test_a_loader_that_gives_every_process_other_rows_is_refused(split):
+def test_a_loader_that_gives_every_process_other_rows_is_refused(split, batched):
     rows = TensorDataset(*shared_fit.data(24))
     loaders = {name: DataLoader(rows, batch_size=12) for name in ("train", "val")}
-    loaders[split] = DataLoader(rows, batch_size=12, sampler=DistributedSampler(rows, num_replicas=2, rank=0))
+    sampler: Any = DistributedSampler(rows, num_replicas=2, rank=0)
+    given: dict[str, Any] = {"batch_size": 12, "sampler": sampler}
+    batches = {"batch_sampler": BatchSampler(sampler, 12, False)} if batched else given
+    loaders[split] = DataLoader(rows, **batches)
     problem = hf.supervised(**loaders, losses=shared_fit.LOSSES["means"])
     target = hf.wrap(torch.nn.Linear(4, 1), problem.objectives, hidden=4).target
     settings = SimpleNamespace(share_batch=False, rays_per_step=1, batch_size=12)
