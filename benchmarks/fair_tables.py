@@ -1,17 +1,17 @@
 """Fronts of tables with groups, ours and fairlearn's: hypervolume of (error, FPR gap, FNR gap) and CPU seconds.
 
-Adult, Default, Bank and ACS employment, five random splits each; all sides get the same rows and columns. A front has
-as many points as asked for. Each of fairlearn's sides tries four settings (``TRIALS``) with fronts of few points, and
-keeps that with the best hypervolume on validation rows; our side has the default recipe as it is. Of the front of 66 or
-300 points, the points that no other dominates on validation rows are kept, and their hypervolume on test rows counts,
-reference (1, 1, 1):
+Adult, Default, Bank and ACS employment, five random splits each; all sides get the same rows and columns. Each side
+tries four settings (``TRIALS``), and keeps the setting whose front of ten points has the best hypervolume on validation
+rows. Of its front of 66 or 300 points, the points that no other dominates on validation rows are kept, and their
+hypervolume on test rows counts, reference (1, 1, 1):
 
-    hyperfront   tabular.problem and its default recipe, one training for both fronts
+    hyperfront   tabular.problem with the recipe for tables, one training for both fronts
     logistic     fairlearn's GridSearch with EqualizedOdds, around logistic regression
     boosting     the same around gradient-boosted trees (scikit-learn's HistGradientBoostingClassifier)
 
-CPU seconds are those of the front alone, without the trials: training, and predictions on both splits. Results are
-appended to a file, one line each; the same command continues. The data folder needs the four data sets (docs/data.md).
+CPU seconds of a front are those of training and of predictions on both splits; CPU seconds of the trials stand apart.
+Results are appended to a file, one line each; the same command continues. The data folder needs the four data sets
+(docs/data.md).
 
     python benchmarks/fair_tables.py --out fair-tables.jsonl
     python benchmarks/fair_tables.py --out fair-tables.jsonl --table
@@ -43,7 +43,7 @@ ROWS = {"train": 4000, "val": 2000, "test": 4000}
 SPLITS, COUNTS, FEW = 5, (66, 300), 10
 SMALL, LARGE = ({"trees": 25, "rate": 0.2, "leaves": leaves} for leaves in (8, 31))
 TRIALS: dict[str, list[dict[str, Any]]] = {
-    "hyperfront": [{}],
+    "hyperfront": [{}, {"lr": 4e-3}, {"batch_size": 256}, {"lr": 4e-3, "batch_size": 256}],
     "logistic": [{"limit": limit} for limit in (0.06, 0.12, 0.25, 0.5)],
     "boosting": [SMALL | {"limit": limit} for limit in (0.12, 0.25, 0.5)] + [LARGE | {"limit": 0.12}],
 }
@@ -55,6 +55,14 @@ class Measured(NamedTuple):
     val: Tensor
     test: Tensor
     seconds: float
+
+
+class Tried(NamedTuple):
+    """The settings that the trials chose, and the CPU seconds of all trials."""
+
+    settings: dict[str, Any]
+    seconds: float | None
+    """None in files of earlier versions of this script."""
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------------
@@ -89,24 +97,24 @@ def problem_of(name: str, seed: int, sizes: dict[str, int]) -> hf.Problem:
 # ---- the two sides ---------------------------------------------------------------------------------------------------
 
 
-def ours(problem: hf.Problem, settings: dict[str, Any], counts: tuple[int, ...]) -> list[Measured]:
-    """Train once by the recipe for tables with other ``settings``, and measure fronts of several sizes."""
-    options = dict(settings)
-    model_options = {"hidden": options.pop("hidden")} if "hidden" in options else {}
+def ours(problem: hf.Problem, settings: dict[str, Any]) -> tuple[hf.ParetoModel, float]:
+    """Train once by the recipe for tables with other ``settings``. Return the model and the CPU seconds."""
+    options, start = dict(settings), time.process_time()
     source: Any = problem.train.source
     recipe = tabular.recipe_for(source.rows, steps=options.pop("steps", None)).changed(**options)
-    start = time.process_time()
     torch.manual_seed(0)
     solver = (problem.training or dict)()["solver"]
     fitting = recipe.hypernetwork(solver) | {"validation_rays": recipe.evaluation_rays}
-    run = hf.fit(problem.model(**model_options), problem, callbacks=[], seed=0, **fitting)
-    training, found = time.process_time() - start, []
-    for count in counts:
-        start = time.process_time()
-        fronts = [hf.evaluate(run.model, split, rays=hf.rays(count, m=3)) for split in (problem.val, problem.test)]
-        val, test = (torch.stack([front.scores[name] for name in NAMES], 1) for front in fronts)
-        found.append(Measured(val, test, training + time.process_time() - start))
-    return found
+    run = hf.fit(problem.model(), problem, callbacks=[], seed=0, **fitting)
+    return run.model, time.process_time() - start
+
+
+def our_front(problem: hf.Problem, model: hf.ParetoModel, count: int, training: float) -> Measured:
+    """Measure a front of our model; ``training`` is the CPU seconds of its training."""
+    start = time.process_time()
+    fronts = [hf.evaluate(model, split, rays=hf.rays(count, m=3)) for split in (problem.val, problem.test)]
+    val, test = (torch.stack([front.scores[name] for name in NAMES], 1) for front in fronts)
+    return Measured(val, test, training + time.process_time() - start)
 
 
 def fairlearns(problem: hf.Problem, side: str, settings: dict[str, Any], count: int) -> Measured:
@@ -144,22 +152,25 @@ def volume(points: Tensor) -> float:
 # ---- parts -----------------------------------------------------------------------------------------------------------
 
 
-def tuned(problem: hf.Problem, options: argparse.Namespace) -> tuple[dict[str, Any], list[Measured]]:
-    """Our settings with the best validation hypervolume at few points, and their fronts of all sizes."""
-    trials = options.trials["hyperfront"]
-    if len(trials) == 1:
-        return trials[0], ours(problem, trials[0], options.counts)
-    found = [ours(problem, settings, (options.few, *options.counts)) for settings in trials]
-    chosen = max(range(len(found)), key=lambda index: volume(found[index][0].val))
-    return trials[chosen], found[chosen][1:]
+def our_fronts(problem: hf.Problem, options: argparse.Namespace) -> tuple[Tried, list[Measured]]:
+    """Our settings with the best validation hypervolume at few points, and the fronts of all sizes."""
+    start, found = time.process_time(), []
+    for settings in options.trials["hyperfront"]:
+        model, seconds = ours(problem, settings)
+        found.append((volume(our_front(problem, model, options.few, seconds).val), settings, model, seconds))
+    _, settings, model, seconds = max(found, key=lambda each: each[0])
+    tried = Tried(settings, time.process_time() - start)
+    return tried, [our_front(problem, model, count, seconds) for count in options.counts]
 
 
-def best_limit(problem: hf.Problem, side: str, options: argparse.Namespace) -> dict[str, Any]:
+def best_settings(problem: hf.Problem, side: str, options: argparse.Namespace) -> Tried:
     """The settings of fairlearn's side with the best validation hypervolume at few points."""
-    return max(
+    start = time.process_time()
+    best = max(
         options.trials[side],
         key=lambda settings: volume(fairlearns(problem, side, settings, options.few).val),
     )
+    return Tried(best, time.process_time() - start)
 
 
 def parts(options: argparse.Namespace) -> Iterator[tuple[str, int, str, int]]:
@@ -180,14 +191,16 @@ def run(options: argparse.Namespace) -> None:
         problem = problem_of(name, split, options.rows)
         others = [known[place] for other in options.counts if (place := (name, split, side, other)) in known]
         if side == "hyperfront":
-            settings, fronts = tuned(problem, options)
+            tried, fronts = our_fronts(problem, options)
             found = [*zip(options.counts, fronts)]
         else:
-            settings = others[0]["settings"] if others else best_limit(problem, side, options)
-            found = [(count, fairlearns(problem, side, settings, count))]
+            old = [Tried(other["settings"], other.get("trials")) for other in others]
+            tried = old[0] if old else best_settings(problem, side, options)
+            found = [(count, fairlearns(problem, side, tried.settings, count))]
         for size, front in found:
-            line = {"table": name, "split": split, "side": side, "points": size, "settings": settings}
+            line = {"table": name, "split": split, "side": side, "points": size, "settings": tried.settings}
             line |= {"hypervolume": kept_volume(front), "validation": volume(front.val), "seconds": front.seconds}
+            line |= {"trials": tried.seconds}
             line = {key: round(value, 5) if isinstance(value, float) else value for key, value in line.items()}
             known[name, split, side, size] = line | {"rows": options.rows}
             with options.out.open("a") as file:
@@ -200,10 +213,10 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 def table(lines: list[dict[str, Any]]) -> str:
     """The results in Markdown: mean and standard deviation of the hypervolume, and CPU seconds, over the splits that
-    all sides have; and in how many of them our side is ahead of all others."""
-    sides = [*dict.fromkeys(line["side"] for line in lines)]
+    all sides have, of the front + of all trials; and in how many splits our side is ahead of all others."""
+    sides = [side for side in TRIALS if any(line["side"] == side for line in lines)]
     rows = ["| table | points | splits | " + " | ".join(sides) + " | ahead |", "|---" * (4 + len(sides)) + "|"]
-    for name in dict.fromkeys(line["table"] for line in lines):
+    for name in [name for name in (*DATA_SETS, "drawn") if any(line["table"] == name for line in lines)]:
         for count in sorted({line["points"] for line in lines}):
             here = [line for line in lines if (line["table"], line["points"]) == (name, count)]
             each = {side: {line["split"]: line for line in here if line["side"] == side} for side in sides}
@@ -220,7 +233,11 @@ def table(lines: list[dict[str, Any]]) -> str:
 def _cell(lines: list[dict[str, Any]]) -> str:
     volumes = [line["hypervolume"] for line in lines]
     spread = f" ± {statistics.stdev(volumes):.4f}" if len(volumes) > 1 else ""
-    return f"{statistics.fmean(volumes):.4f}{spread}, {statistics.fmean(line['seconds'] for line in lines):.1f} s"
+    seconds = [f"{statistics.fmean(line['seconds'] for line in lines):.1f}"]
+    trials = [line["trials"] for line in lines if line.get("trials") is not None]
+    if trials:
+        seconds.append(f"{statistics.fmean(trials):.0f}")
+    return f"{statistics.fmean(volumes):.4f}{spread}, {' + '.join(seconds)} s"
 
 
 def main() -> None:
@@ -238,7 +255,11 @@ def main() -> None:
     if options.quick:
         options.tables, options.splits, options.counts, options.few = ["drawn"], 1, (3, 6), 3
         options.rows = {"train": 300, "val": 100, "test": 100}
-        options.trials = {"hyperfront": [{"steps": 20}], "logistic": TRIALS["logistic"][:2], "boosting": [{"trees": 5}]}
+        options.trials = {
+            "hyperfront": [{"steps": 20}, {"steps": 10}],
+            "logistic": TRIALS["logistic"][:2],
+            "boosting": [{"trees": 5}],
+        }
     torch.set_num_threads(1)
     if not options.table:
         if importlib.util.find_spec("fairlearn") is None:

@@ -67,7 +67,7 @@ def test_a_person_finds_the_best_fair_model_by_mouse_and_reads_how_sure_it_is(ch
         assert re.search(f"The {GAP} is .*(certain there|the limit)", answer)
         assert "searches from different rays" in answer
         assert page.locator(".between").count() == page.evaluate("COLUMNS.length")
-        page.select_option("#confidence", label="the population, with 80\u00a0% confidence")
+        page.select_option("#confidence", label="population, 80\u00a0% confidence")
         page.get_by_role("button", name="Take me there").click()
         page.wait_for_function(
             "() => /Certified|cannot certify/.test(document.getElementById('limits-answer').textContent)",
@@ -126,3 +126,26 @@ def test_the_mailed_file_answers_the_same_question(chromium, loans, tmp_path):
         page.evaluate("sure.nearby()")  # no interval leaves the bounds of its column
         ends = page.evaluate("COLUMNS.map((_, c) => [sure.of(c).high, MEANINGS[c].bounds?.[1] ?? Infinity])")
         assert all(high <= most for high, most in ends) and any(high == most for high, most in ends)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_names_and_intervals_stay_inside_their_cards(chromium, loans, width):
+    with opened(chromium, loans.url, viewport={"width": width, "height": 900}) as page:
+        page.wait_for_selector(".between")
+        outside = """() => [...document.querySelectorAll(".between, .name, svg.triangle text, #front text")].filter(
+            (text) => {
+                const [inner, card] = [text, text.closest(".card")].map((node) => node.getBoundingClientRect());
+                return inner.left < card.left || inner.right > card.right || inner.bottom > card.bottom;
+            },
+        ).map((text) => text.textContent)"""
+        assert page.evaluate(outside) == []
+        assert page.evaluate("AXES[1]") == GAP and page.evaluate("twoLines(AXES[1], 16)") == [
+            "gap in false",
+            "positive rates",
+        ]
+        assert page.evaluate("sure.ends({low: null, high: null})") == ""
+        assert page.evaluate("sure.ends({low: null, high: 0.5})") == "at most 0.500"
+        page.evaluate(
+            "sure.take({...sure.found, intervals: {accuracy: {low: null, high: null, method: 'asymptotic'}}})"
+        )
+        assert "interval not known" in page.locator(".between").all_inner_texts()[-1]

@@ -197,6 +197,19 @@ def test_duplicate_columns_of_a_frame_are_refused():
         tabular.problem(frame, "a")
 
 
+@pytest.mark.parametrize("library", [pandas, polars])
+@pytest.mark.filterwarnings("ignore:the class")
+def test_a_frame_for_supervised_is_refused_with_a_fix_that_works(library):
+    frame = library.DataFrame({"x": [0.5, 1.0, 2.0] * 20, "z": [1.0, 0.0] * 30})
+    losses = {"a": lambda o, b: (o[:, 0] - b[1]).square().mean(), "b": lambda o, b: o.square().mean()}
+    for split in (frame, (frame, frame["z"])):
+        with pytest.raises(ProblemError, match=r"columns of a table[\s\S]*tabular\.problem\(frame, target\)"):
+            hf.supervised(split, split, losses=losses)
+    rows = tuple(torch.tensor(frame[part].to_numpy(), dtype=torch.float32) for part in (["x", "z"], "z"))
+    assert hf.supervised(rows, rows, losses=losses).train.source.rows == 60
+    assert tabular.problem(frame, "z").objectives == ("log_loss_of_positives", "log_loss_of_negatives")
+
+
 def test_a_file_in_another_encoding_is_read_when_it_is_named(tmp_path):
     (tmp_path / "t.csv").write_bytes("job,y\nménage,1\n".encode("latin-1"))
     assert tabular.read(tmp_path / "t.csv", encoding="latin-1")["job"].tolist() == ["ménage"]

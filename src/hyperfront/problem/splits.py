@@ -127,8 +127,15 @@ def as_source(data: Any, counted: bool = False) -> Source:
 
 
 def _refuse_misread(data: Any) -> None:
-    """Raise an error for arrays and for lists of tensors."""
+    """Raise an error for DataFrames, arrays, and lists of tensors."""
     held = data.values() if isinstance(data, Mapping) else data if isinstance(data, tuple | list) else [data]
+    if frames := [part for part in held if hasattr(part, "to_numpy")]:  # of pandas and polars
+        raise ProblemError(
+            "a split holds columns of a table, not tensors",
+            got=type(frames[0]).__module__.split(".")[0] + " " + type(frames[0]).__name__,
+            fix="hyperfront.tabular.problem(frame, target) takes a DataFrame; "
+            "or tensors: torch.tensor(frame.to_numpy(), dtype=torch.float32)",
+        )
     if any(isinstance(part, np.ndarray) for part in held):
         raise ProblemError("a split holds arrays", got="numpy arrays", fix="(torch.as_tensor(x), torch.as_tensor(y))")
     if isinstance(data, list) and data and all(isinstance(part, Tensor) for part in data):

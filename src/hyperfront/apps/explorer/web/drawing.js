@@ -40,6 +40,17 @@ const baselineMark = (k, x = 0, y = 0, size = 3.4) =>
 
 const dot = (x, y, r, kind) => svg("circle", { class: kind, cx: x.toFixed(1), cy: y.toFixed(1), r });
 
+/** The name of an axis on at most two lines; `up` says that the last line, not the first, is at y. */
+function axisName(attributes, name, most, { up = false, dy = 0 } = {}) {
+  const lines = twoLines(name, most);
+  const first = dy - (up ? 1.1 * (lines.length - 1) : 0);
+  return svg(
+    "text",
+    { class: "axis", ...attributes },
+    lines.map((line, k) => svg("tspan", { x: attributes.x, dy: `${k ? 1.1 : first}em` }, line)),
+  );
+}
+
 /** A pin: a letter in a disc. */
 const badge = (x, y, letter) =>
   svg(

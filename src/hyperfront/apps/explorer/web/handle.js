@@ -114,16 +114,13 @@ const triangle = {
     );
     this.root = svg(
       "svg",
-      { class: "triangle", viewBox: `0 0 ${this.size + 2 * this.edge} ${this.size * HEIGHT + 2 * this.edge}` },
+      { class: "triangle", viewBox: `0 0 ${this.size + 2 * this.edge} ${this.size * HEIGHT + 2 * this.edge + 14}` },
       svg("path", { class: "field", d: `${path(CORNERS.map(at))}Z` }),
       lines,
       CORNERS.map((corner, j) => {
         const [x, y] = at(corner);
-        return svg(
-          "text",
-          { class: "axis", x: x + names[j][1], y: y + names[j][2], "text-anchor": names[j][0] },
-          shortened(SHORT[j], j ? 16 : 40),
-        );
+        const place = { x: x + names[j][1], y: y + names[j][2], "text-anchor": names[j][0] };
+        return axisName(place, AXES[j], j ? 16 : 40, { up: j === 0 });
       }),
       this.knob,
     );

@@ -40,7 +40,7 @@ const limits = {
     const rows = (DATA.data || "measured data").replace(" data", " rows");
     const option = (value, words) => el("option", { value }, words);
     const choices = ["0.8", "0.9", "0.95", "0.99"].map((value) =>
-      option(value, `the population, with ${percent(Number(value))} confidence`),
+      option(value, `population, ${percent(Number(value))} confidence`),
     );
     return el(
       "select",

@@ -153,6 +153,7 @@ const space = {
   /** Numbers and names along the outermost edges on the screen, where they hide nothing. */
   scales(layer, domains, turned, width) {
     const middle = turned([0, 0, 0]);
+    const most = Math.floor(width / 18); // letters of a line
     for (let axis = 0; axis < 3; axis++) {
       const upright = axis === 2;
       const outer = ([u, v]) => {
@@ -164,10 +165,13 @@ const space = {
       const away = upright ? [-1, 0] : [leftwards ? -0.75 : 0.75, 0.66];
       const text = (t, far, kind, words) => {
         const [x, y] = turned(along(axis, t, u, v)).map((value, k) => value + far * (away[k] || 0));
-        const length = words.length * (kind === "axis" ? 7.6 : 6.4);
-        const kept = leftwards ? Math.max(x, length + 2) : Math.min(x, width - length - 2);
+        const long = kind === "axis" ? 7.6 * Math.max(...twoLines(words, most).map((l) => l.length)) : 6.4 * words.length;
+        const kept = leftwards ? Math.max(x, long + 2) : Math.min(x, width - long - 2);
+        const place = { x: kept, y, "text-anchor": leftwards ? "end" : "start" };
         layer.append(
-          svg("text", { class: kind, x: kept, y, dy: "0.35em", "text-anchor": leftwards ? "end" : "start" }, words),
+          kind === "axis"
+            ? axisName(place, words, most, { up: upright, dy: 0.35 })
+            : svg("text", { class: kind, ...place, dy: "0.35em" }, words),
         );
       };
       const list = ticks(domains[axis], 6);
@@ -175,7 +179,7 @@ const space = {
         const t = (value - domains[axis][0]) / (domains[axis][1] - domains[axis][0]) - 0.5;
         if (Math.abs(t) < 0.45) text(t, 9, "tick", tickText(value, list)); // at the ends two axes meet
       }
-      text(upright ? 0.58 : 0, upright ? -8 : 46, "axis", shortened(SHORT[axis], Math.floor(width / 18)));
+      text(upright ? 0.58 : 0, upright ? -8 : 46, "axis", AXES[axis]);
     }
   },
 

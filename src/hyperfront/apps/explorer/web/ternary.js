@@ -2,7 +2,7 @@
 
 const ternary = {
   label: "Ternary",
-  margins: { left: 8, right: 8, top: 30, bottom: 34 },
+  margins: { left: 8, right: 8, top: 38, bottom: 42 },
   column: 0,
 
   /** The triangle as large as fits, beside the legend of its colours. */
@@ -59,13 +59,14 @@ const ternary = {
       ["start", -4, 20],
       ["end", 4, 20],
     ];
-    SHORT.forEach((_, j) => {
+    AXES.forEach((name, j) => {
       const [anchor, dx, dy] = names[j];
       layer.append(
-        svg(
-          "text",
-          { class: "axis", x: x(CORNERS[j][0]) + dx, y: y(CORNERS[j][1]) + dy, "text-anchor": anchor },
-          shortened(SHORT[j], Math.floor(room / 16)),
+        axisName(
+          { x: x(CORNERS[j][0]) + dx, y: y(CORNERS[j][1]) + dy, "text-anchor": anchor },
+          name,
+          Math.floor(room / 16),
+          { up: j === 0 },
         ),
       );
     });

@@ -61,6 +61,12 @@ const SHORT = (() => {
   return words.map((list) => list.join(" "));
 })();
 
+/** These names for axes: without what stands in parentheses, where they still differ. */
+const AXES = (() => {
+  const plain = SHORT.map((name) => name.replace(/ \([^()]*\)$/, ""));
+  return SHORT.map((name, j) => (plain.filter((other) => other === plain[j]).length > 1 ? name : plain[j]));
+})();
+
 /** A number to about four digits, with a true minus sign. */
 function show(value, digits = 4) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
@@ -106,6 +112,15 @@ function latest(work) {
 
 /** A name in at most so many letters. */
 const shortened = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+
+/** A name on at most two lines of so many letters each. */
+function twoLines(name, most) {
+  const words = name.split(" ");
+  if (name.length <= most || words.length < 2) return [shortened(name, most)];
+  const halves = range(words.length - 1).map((k) => [words.slice(0, k + 1).join(" "), words.slice(k + 1).join(" ")]);
+  const longest = (lines) => Math.max(...lines.map((line) => line.length));
+  return halves.reduce((best, next) => (longest(next) < longest(best) ? next : best)).map((l) => shortened(l, most));
+}
 
 const range = (count) => Array.from({ length: count }, (_, index) => index);
 const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
