@@ -32,7 +32,10 @@ PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("test_checkpoint.py", "test_recovery.py"),
     ),
     "examination": (("training/examination.py", "training/repairs.py"), ("test_examination.py",)),
-    "selection": (("front/selection.py", "front/question.py"), ("test_selection.py",)),
+    "selection": (
+        ("front/selection.py", "front/question.py"),
+        ("test_selection.py", "test_certified.py", "test_front.py"),
+    ),
 }
 """The files of each part, and its tests."""
 SURVIVED, UNTESTED = 0, 33

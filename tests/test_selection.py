@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ import hyperfront as hf
 from hyperfront.errors import SelectionError, UnattainableError
 from hyperfront.front import search as searching
 from hyperfront.front.question import Question
+from hyperfront.front.selection import Selection, Spread
 from hyperfront.preferences import das_dennis, rays
 from hyperfront.problem import Meaning
 
@@ -308,9 +310,75 @@ def test_a_goal_without_finite_values_is_refused():
         hf.Front(("a", "b"), torch.zeros(0, 2), torch.zeros(0, 2)).select(minimize="a")
 
 
-def test_a_selection_is_readable_and_json():
-    front = front_of(lambda points: {"a": points[:, 0], "b": points[:, 1]}, rays(5, 2), {}, split="val")
-    choice = front.select(minimize="a", subject_to={"b": 0.7})
-    assert json.loads(json.dumps(choice.document()))["limits"] == {"b": ["<=", 0.7]}
-    assert choice.document()["values"].keys() == {"a", "b"} and choice.document()["split"] == "val"
-    assert "minimize a within b <= 0.7" in str(choice) and "val" in str(choice)
+STATED = Selection(
+    ray=torch.tensor([0.25, 0.75], dtype=torch.float64),
+    values={"a": 0.3, "b": 0.65, "c": 2.0},
+    question=Question("a", {"b": ("<=", 0.7)}),
+    spread=Spread(0.3, 0.3, 2),
+    refined=True,
+    split="val",
+    meanings={name: Meaning(name) for name in "abc"},
+)
+
+
+def test_a_selection_says_goal_limits_values_and_how_sure_they_are():
+    assert str(STATED).splitlines() == [
+        "Selection: minimize a within b <= 0.7",
+        "  ray: 0.25, 0.75",
+        "  a: 0.3 (goal)",
+        "  b: 0.65 (limit <= 0.7)",
+        "  c: 2",
+        "  measured on the val split; a is 0.3 in 2 of 3 searches from parts of the grid",
+    ]
+    rough = replace(STATED, question=Question("a"), spread=Spread(0.25, 0.5, 3), refined=False, split=None)
+    assert str(rough).splitlines()[0] == "Selection: minimize a"
+    assert str(rough).splitlines()[-2:] == [
+        "  measured; a is 0.25 to 0.5 in 3 of 3 searches from parts of the grid",
+        "  only the points of the front were searched, since it has no model",
+    ]
+
+
+def test_a_selection_is_json():
+    assert json.loads(json.dumps(STATED.document())) == {
+        "ray": [0.25, 0.75],
+        "goal": "a",
+        "maximize": False,
+        "limits": {"b": ["<=", 0.7]},
+        "values": {"a": 0.3, "b": 0.65, "c": 2.0},
+        "spread": {"low": 0.3, "high": 0.3, "found": 2, "searches": 3},
+        "refined": True,
+        "split": "val",
+        "certificate": None,
+    }
+
+
+def test_a_front_without_a_model_is_searched_among_its_points_and_limits_are_checked():
+    front = hf.Front(("a", "b"), rays(5, 2), rays(5, 2).flip(1))
+    with pytest.warns(UserWarning, match="only its own points"):
+        assert front.select(minimize="a", subject_to={"b": 0.6}).values == pytest.approx({"a": 0.5, "b": 0.5})
+    with pytest.warns(UserWarning), pytest.raises(UnattainableError, match="b"):
+        front.select(minimize="a", subject_to={"b": -1.0})
+    with pytest.raises(SelectionError, match="only a front with a model and data can certify limits") as refused:
+        front.select(minimize="a", subject_to={"b": 0.6}, confidence=0.9)
+    assert "a front from a file" in str(refused.value)
+    with pytest.raises(SelectionError, match="future_rows needs a confidence"):
+        front.select(minimize="a", future_rows=5)
+    with pytest.raises(SelectionError, match="rounds"):
+        front.select(minimize="a", rounds=0.5)
+
+
+def test_a_wrong_question_is_answered_with_the_right_one():
+    def columns(points):
+        return {"a": points[:, 0], "b": points[:, 1], "accuracy": points[:, 0], "other": points[:, 0]}
+
+    front = front_of(columns, rays(5, 2), {"accuracy": True, "other": None})
+    for wrong, words in (
+        ({}, "got: *none"),
+        ({"minimize": "a", "maximize": "b"}, "minimize='a' and maximize='b'"),
+        ({"minimize": "accuracy"}, r"front.select\(maximize='accuracy'\)"),
+        ({"maximize": "a"}, r"front.select\(minimize='a'\)"),
+        ({"minimize": "a", "subject_to": ["b"]}, "limits are not understood"),
+        ({"minimize": "a", "subject_to": {"other": 0.5}}, r'\(">=", 0.5\) or \("<=", 0.5\)'),
+    ):
+        with pytest.raises(SelectionError, match=words):
+            front.select(**wrong)
