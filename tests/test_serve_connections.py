@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import socket
 import threading
 import time
@@ -17,7 +18,7 @@ from hyperfront.apps.serve.options import Limits, ServiceOptions
 from hyperfront.apps.serve.service import Service
 from hyperfront.apps.serve.tensors import TensorMetadata
 from hyperfront.apps.shared import connections
-from hyperfront.apps.shared.connections import PROGRESS, SPARE_FILES, ConnectionLimits, Connections
+from hyperfront.apps.shared.connections import PROGRESS, RESERVE, SPARE_FILES, ConnectionLimits, Connections
 from tests.helpers.serving import Client, serving
 from tests.helpers.waiting import LIMIT, until
 
@@ -177,14 +178,24 @@ def test_requests_whose_bodies_are_slow_leave_room_for_others_and_count_once_the
     settings = ServiceOptions(Limits(concurrency=2))
     with serving(service(predict), settings) as client, contextlib.ExitStack() as stack:
         slow = [stack.enter_context(connected(client, asking()[:-1])) for _ in range(5)]
-        until(lambda: client.connections.count == 5 and not client.connections.waiting)
+        until(lambda: client.connections.count == 5)
         assert client.get("/v2")[0] == 200
         for connection in slow:
             connection.sendall(b"}")
-        until(lambda: len(client.connections.waiting) == 3)
+        until(lambda: len(select.select(slow, [], [], 0)[0]) == 3)
         go_on.set()
         answers = sorted(connection.recv(65536)[:12] for connection in slow)
         assert answers == [b"HTTP/1.1 200"] * 2 + [b"HTTP/1.1 429"] * 3
+
+
+def test_slow_bodies_on_all_connections_leave_room_for_health_checks():
+    with serving(service(), connections=ConnectionLimits(count=4)) as client, contextlib.ExitStack() as stack:
+        slow = [stack.enter_context(connected(client, asking()[:-1])) for _ in range(4)]
+        until(lambda: client.connections.count == 4)
+        assert client.get("/v2/health/live")[0] == 200
+        assert closed(slow[0]) == b""
+        slow[1].sendall(b"}")
+        assert slow[1].recv(65536).startswith(b"HTTP/1.1 200")
 
 
 def test_a_body_is_not_kept_while_an_earlier_request_is_answered():
@@ -209,9 +220,9 @@ def test_a_body_is_not_kept_while_an_earlier_request_is_answered():
 class Fake:
     """A connection with so many bytes that its client has not read."""
 
-    def __init__(self, registry: Connections, size: int = 0):
+    def __init__(self, registry: Connections, size: int = 0, address: str = ""):
         self.registry, self.size, self.open = registry, size, True
-        registry.add(self)
+        registry.add(self, address)
         if size:
             registry.leave(self)
 
@@ -257,6 +268,31 @@ def test_connections_at_work_are_never_closed_for_others(monkeypatch):
     assert [fake.open for fake in (first, second, third, fourth)] == [True, False, True, True]
     known.sweep(time.monotonic() + 1000)
     assert [fake.open for fake in (first, third, fourth)] == [True, False, False]
+
+
+def test_the_address_with_the_most_connections_makes_room(monkeypatch):
+    known = registry(monkeypatch, count=4)
+    friend = Fake(known, address="192.0.2.1")
+    many = [Fake(known, address=f"2001:db8::{n}") for n in range(9)]  # one network
+    assert friend.open and [fake.open for fake in many] == [False] * 6 + [True] * 3
+    other = Fake(known, address="192.0.2.2")
+    assert [fake.open for fake in (friend, other, *many[-3:])] == [True, True, False, True, True]
+    for fake in many[-2:]:
+        known.work(fake)
+    assert Fake(known, address="192.0.2.3").open and not friend.open  # nobody of the crowd waits
+
+
+def test_there_is_a_reserve_while_all_connections_are_at_work(monkeypatch):
+    known = registry(monkeypatch, count=2)
+
+    def busy() -> Fake:
+        fake = Fake(known)
+        if fake.open:
+            known.work(fake)
+        return fake
+
+    assert [busy().open for _ in range(2 + RESERVE + 2)] == [True] * (2 + RESERVE) + [False] * 2
+    assert known.count == 2 + RESERVE
 
 
 def test_there_are_fewer_connections_than_files(monkeypatch):

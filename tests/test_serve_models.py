@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -21,6 +22,7 @@ import tritonclient.http as triton
 
 import hyperfront as hf
 from hyperfront.apps.serve import sources
+from hyperfront.apps.serve.app import create_app
 from hyperfront.apps.serve.service import Service
 from hyperfront.apps.serve.tensors import TensorMetadata
 from hyperfront.errors import HyperfrontError
@@ -120,6 +122,12 @@ def test_words_of_the_command_name_runs_and_folders_of_versions(tmp_path):
             sources.find(words, name)
 
 
+def test_two_models_of_the_same_name_and_version_are_refused():
+    with pytest.raises(HyperfrontError, match="same name and version"):
+        create_app(adding(1), adding(2))
+    create_app(adding(1), adding(2, version="2"))
+
+
 # ---- reloading -------------------------------------------------------------------------------------------------------
 
 
@@ -143,6 +151,28 @@ def test_a_request_ends_on_the_model_with_which_it_began():
         go_on.set()
         assert request.result()[1]["outputs"][0]["data"] == [8]
         until(lambda: not before.users)
+
+
+def test_a_client_that_does_not_read_does_not_delay_the_next_reload():
+    size = 5_000_000
+    wide = TensorMetadata("y", "FP32", (size,))
+    old = Service(
+        "add", ("a", "b"), (SPEC,), (wide,), lambda some: [(torch.zeros(q.rows, size),) for q in some], lambda _: 0.0
+    )
+    body = json.dumps({**ASK, "parameters": {"ray": [0.5, 0.5], "binary_data_output": True}}).encode()
+    with serving(old, reopen=lambda: [adding(2)]) as client, socket.socket() as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.connect(("127.0.0.1", client.port))
+        before = client.app.models
+        slow.sendall(
+            b"POST /v2/models/add/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+        )
+        until(lambda: client.connections.unread)
+        assert before.users == 0
+        client.reload()
+        until(lambda: client.app.models is not before)
+        assert client.post("/v2/models/add/infer", ASK)[1]["outputs"][0]["data"] == [9]
+        assert client.connections.unread
 
 
 def test_models_that_cannot_be_opened_leave_the_old_ones():

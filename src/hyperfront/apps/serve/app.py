@@ -11,7 +11,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hyperfront.apps.serve import failures, logs
 from hyperfront.apps.serve.gate import Gate
@@ -53,29 +53,36 @@ class Application:
         await (self.lifespan if scope["type"] == "lifespan" else self.entrance)(scope, receive, send)
 
     async def _dispatch(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request. A reload waits until the old models have made their responses, not until they are read."""
         models, routes = self.models, self.routes
-        models.enter()  # a reload waits for its end
+        target = models.infer.get(scope["path"]) if scope["method"] == "POST" else None
+        left = models.enter()
         try:
-            target = models.infer.get(scope["path"]) if scope["method"] == "POST" else None
             if target is None:
-                await routes(scope, receive, send)
-            else:
-                await self._infer(target, scope, receive, send)
-        finally:
-            models.leave()
 
-    async def _infer(self, target: Target, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["pattern"] = target.pattern
-        try:
-            response = await infer(self.server, target.served, scope, receive)
-        except (HyperfrontError, MemoryError) as error:
-            refused = failures.reply(error)
-            response = Response(refused.status_code, refused.raw_headers, bytes(refused.body))
+                async def leaving(message: Message) -> None:
+                    left()
+                    await send(message)
+
+                await routes(scope, receive, leaving)
+                return
+            response = await self._infer(target, scope, receive)
         except Exception:
-            await failures.broken()(scope, receive, send)
+            if target is not None:
+                await failures.broken()(scope, receive, send)
             raise
+        finally:
+            left()
         await send({"type": "http.response.start", "status": response.status, "headers": response.headers})
         await send({"type": "http.response.body", "body": response.body})
+
+    async def _infer(self, target: Target, scope: Scope, receive: Receive) -> Response:
+        scope["pattern"] = target.pattern
+        try:
+            return await infer(self.server, target.served, scope, receive)
+        except (HyperfrontError, MemoryError) as error:
+            refused = failures.reply(error)
+            return Response(refused.status_code, refused.raw_headers, bytes(refused.body))
 
     @asynccontextmanager
     async def _living(self, app: Any) -> AsyncIterator[None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from hyperfront.apps.serve.batching import Batcher
@@ -11,6 +11,7 @@ from hyperfront.apps.serve.options import ServiceOptions
 from hyperfront.apps.serve.service import Service
 from hyperfront.apps.serve.state import ServerState
 from hyperfront.apps.shared.refusal import Refusal
+from hyperfront.errors import HyperfrontError
 
 FORMS = ("/v2/models/{name}", "/v2/models/{name}/versions/{version}")
 """The addresses of a model: of its latest version, and of each version."""
@@ -37,7 +38,15 @@ class Models:
         self.all = [Served(service, _batcher(service, server.settings, server)) for service in services]
         self.by_name: dict[str, dict[str, Served]] = {}
         for served in self.all:
-            self.by_name.setdefault(served.service.name, {})[served.service.version] = served
+            name, version = served.service.name, served.service.version
+            if version in self.by_name.setdefault(name, {}):
+                raise HyperfrontError(
+                    "two models have the same name and version",
+                    got=f"{name}, version {version}",
+                    expected="a name or a version of its own for each",
+                    fix="serve_model(..., name=...); NAME=RUN on the command line",
+                )
+            self.by_name[name][version] = served
         self.infer = {path: target for name in self.by_name for path, target in self._addresses(name)}
         """The infer routes by path, which are found without a router."""
         self.users = 0
@@ -83,14 +92,20 @@ class Models:
             found.append((versioned.format(name=name, version=version), Target(served, versioned)))
         return found
 
-    def enter(self) -> None:
-        """Count a request that uses these models."""
+    def enter(self) -> Callable[[], None]:
+        """Count a request that uses these models, until it calls what this returns."""
         self.users += 1
+        inside = True
 
-    def leave(self) -> None:
-        self.users -= 1
-        if self._unused is not None and not self.users:
-            self._unused.set()
+        def leave() -> None:
+            nonlocal inside
+            if inside:
+                inside = False
+                self.users -= 1
+                if self._unused is not None and not self.users:
+                    self._unused.set()
+
+        return leave
 
     async def retire(self) -> None:
         """Wait for the requests in progress, then end the threads. New requests must go to other models."""

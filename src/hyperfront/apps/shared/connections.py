@@ -1,16 +1,19 @@
 """Connections: bounded in number, in the time that they wait for their clients, and in the bytes left unread.
 
 A server has one :class:`Connections`. Its protocol says what each connection waits for; a connection that waits for
-longer than it may is closed, and so is the one that has waited longest when there are too many.
+longer than it may is closed. When there are too many, the address with the most connections loses the one that has
+waited longest. So one client cannot take the places of others; behind a proxy, a single address, all are equal.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 import os
 import sys
 import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,6 +21,8 @@ from hyperfront.apps.shared.rarely import Rarely
 
 SPARE_FILES = 64
 """Open files that are no connections: sockets that listen, logs, data."""
+RESERVE = SPARE_FILES // 2
+"""Connections beyond the limit while all others are at work, so that health checks are answered."""
 PROGRESS = 2**20
 """Bytes of a response that a slow client must read in the time of ``unread_seconds``, so that it gets more time."""
 _LOGGER = logging.getLogger("hyperfront.apps.shared")
@@ -58,6 +63,8 @@ class Connections:
         self.limits, self.count, self.unread_bytes = limits, 0, 0
         self.waiting: dict[Connection, float] = {}
         """Connections that wait for their clients, the longest first, each with the time of its end."""
+        self.origins: dict[Connection, str] = {}
+        self.by_origin: Counter[str] = Counter()
         self.unread: dict[Connection, int] = {}
         """Connections with responses that are not read, the longest first, each with its bytes when last seen."""
         self._most: int | None = None
@@ -65,23 +72,37 @@ class Connections:
         self._closed = Rarely(_LOGGER, "connections closed")
         self._full = Rarely(_LOGGER, "no file handles left")
 
-    def add(self, connection: Connection) -> None:
-        """Count a new connection, and close the one that has waited longest if there are too many."""
+    def add(self, connection: Connection, address: str = "") -> None:
+        """Count a new connection from an address, and close another one if there are too many."""
         self.count += 1
-        self.wait(connection, self.limits.head_seconds)
+        self.origins[connection] = origin = origin_of(address)
+        self.by_origin[origin] += 1
         if self._most is None:
             self._most = min(self.limits.count, most_files() - SPARE_FILES)
+        self.wait(connection, self.limits.head_seconds)
         if self.count > self._most:
-            self._close(next(iter(self.waiting)))
-            self._closed(reason="too many connections", connections=self.count)
+            self._make_room(self._most)
         if self._timer is None:
             self._sweep_later()
 
     def remove(self, connection: Connection) -> None:
         """Forget a connection that was closed."""
         self.count -= 1
+        origin = self.origins.pop(connection)
+        self.by_origin[origin] -= 1
+        if not self.by_origin[origin]:
+            del self.by_origin[origin]
         self.work(connection)
         self.read(connection)
+
+    def _make_room(self, limit: int) -> None:
+        """Close the connection that has waited longest, of the origin with the most connections if one of it waits."""
+        if len(self.waiting) == 1 and self.count <= limit + RESERVE:
+            return  # only the new one waits
+        most = max(self.by_origin.values())
+        crowd = (connection for connection in self.waiting if self.by_origin[self.origins[connection]] == most)
+        self._close(next(crowd, next(iter(self.waiting))))
+        self._closed(reason="too many connections", connections=self.count)
 
     def wait(self, connection: Connection, seconds: float) -> None:
         """Let a connection wait for its client, for at most so many seconds from now."""
@@ -134,6 +155,18 @@ class Connections:
         self._timer = None
         if self.count:
             self._sweep_later()
+
+
+def origin_of(address: str) -> str:
+    """The address, or the network of an IPv6 address, of which a client has as many as it likes.
+
+    >>> origin_of("192.0.2.1"), origin_of("2001:db8::5"), origin_of("::ffff:192.0.2.1")
+    ('192.0.2.1', '2001:db8::/64', '192.0.2.1')
+    """
+    if ":" not in address:
+        return address
+    found = ipaddress.IPv6Address(address.partition("%")[0])
+    return str(found.ipv4_mapped or ipaddress.ip_network((found, 64), strict=False))
 
 
 def most_files(*, more: bool = False) -> int:

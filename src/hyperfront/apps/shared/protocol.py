@@ -56,7 +56,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
-        self.registry.add(self)
+        self.registry.add(self, self.client[0] if self.client else "")
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -69,6 +69,8 @@ class BoundedProtocol(HttpToolsProtocol):
         super().data_received(data)
         if self.unreported > HEADER_BYTES:
             self._refuse()
+        elif not self.in_head and self.cycle.more_body:
+            self._watch()  # the rest of the body is still to come
 
     def on_message_begin(self) -> None:
         self.head_bytes = self.head_count = self.unreported = 0
@@ -94,7 +96,6 @@ class BoundedProtocol(HttpToolsProtocol):
             self.cycle.send = Sender(self.cycle)  # pyrefly: ignore[bad-assignment]
             self.scope[_CYCLE] = self.cycle  # pyrefly: ignore[bad-typed-dict-key]
             self.in_head = False
-            self._watch()
 
     def on_body(self, body: bytes) -> None:
         self.unreported = 0
@@ -110,9 +111,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self.unreported = 0
         if not self.refused:
             super().on_message_complete()
-            if self.cycle.response_complete:
-                self.cycle.more_body = False
-                self._watch()
+            self.cycle.more_body = False
+            self._watch()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -140,7 +140,10 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.flow.write_paused or self.transport.is_closing():
             self.registry.wait(self, limits.unread_seconds)
         elif cycle is not None and not cycle.response_complete:
-            self.registry.work(self)
+            if cycle.more_body and not self.pipeline:
+                self.registry.wait(self, limits.idle_seconds)  # the application has a limit of its own
+            else:
+                self.registry.work(self)
         elif self.in_head or cycle.more_body:
             self.registry.wait(self, limits.head_seconds)
         else:
