@@ -356,6 +356,12 @@ def test_units_and_reference_must_fit_the_objectives(options, message):
         supervised(**options)
 
 
+@pytest.mark.parametrize("scores", [5, ["error"], hf.Score(torch.sum, maximize=True)])
+def test_scores_without_names_are_refused(scores):
+    with pytest.raises(ProblemError, match="scores are not understood"):
+        hf.supervised((X,), losses=MEASURES, scores=scores)
+
+
 def test_one_objective_is_no_trade_off():
     with pytest.raises(ProblemError, match="at least two objectives"):
         hf.supervised((X,), losses={"error": MEASURES["error"]})

@@ -60,14 +60,13 @@ class Calls:
         own = () if target.owner is None else (self.instance(draw, target.owner),)
         if own == (None,):
             return Outcome(target.name, "no instance")
-        call, args, kwargs = self.arguments(draw, target, *own)
+        call, args, kwargs = self.arguments(draw, draw.choice((0.0, 0.15, 0.15, 0.4, 1.0)), target, *own)
         return attempt(target.name, lambda: properties.check(target, call(*args, **kwargs), kwargs))
 
     def arguments(
-        self, draw: Random, target: Target, *own: Any
+        self, draw: Random, oddness: float, target: Target, *own: Any
     ) -> tuple[Callable[..., Any], list[Any], dict[str, Any]]:
-        """Draw a call that fits the signature, with mostly right, some or all odd arguments."""
-        oddness = draw.choice((0.0, 0.15, 0.15, 0.4, 1.0))
+        """Draw a call that fits the signature; ``oddness`` is the share of arguments that may be anything."""
         args, kwargs = list(own), {}
         for parameter, kind in signatures.parameters(target.call)[len(own) :]:
             if parameter.kind is parameter.VAR_KEYWORD:
@@ -117,10 +116,10 @@ class Calls:
     def instance(self, draw: Random, owner: type) -> Any:
         """An instance of the class: an object of the pool, or the result of a random call of the constructor."""
         known = [value for value in self.pool["objects"] if isinstance(value, owner)]
-        if known and draw.random() < 0.7:
+        if known and draw.random() < 0.8:
             return draw.choice(known)
         for _ in range(20):
-            call, args, kwargs = self.arguments(draw, Target("", owner))
+            call, args, kwargs = self.arguments(draw, draw.choice((0.0, 0.0, 0.15)), Target("", owner))
             try:
                 return call(*args, **kwargs)
             except Exception:

@@ -35,6 +35,8 @@ CALLS_OF_OTHERS = {
     ("epochs.py", "rays"),
     ("loop.py", "_measured"),
     ("roles.py", "chosen"),
+    ("graph.py", "forward"),
+    ("problem.py", "model"),
 }
 """Where the package calls the user's modules and functions: an error of these calls passes through unchanged."""
 PATIENCE = 5

@@ -77,7 +77,7 @@ def table(draw: Random) -> dict[str, list[Any]]:
     rows = draw.choice((60, 80))
     return {
         "age": [20 + (7 * i) % 50 for i in range(rows)],
-        "group": [draw.choice("ab") for _ in range(rows)],
+        "group": list(f"{draw.getrandbits(rows):0{rows}b}".translate({48: "a", 49: "b"})),
         "y": [i % 2 for i in range(rows)],
     }
 
@@ -247,8 +247,11 @@ MAPPINGS: tuple[Any, ...] = (
 def nested(draw: Random) -> Any:
     """A value inside containers."""
     value: Any = draw.choice((None, 1.0, "a", torch.ones(2), NAN))
-    for _ in range(draw.choice((1, 2, 3, 50, 3000))):
-        value = draw.choice(([value], {"a": value}, (value,)))
+    depth = draw.choice((1, 2, 3, 50, 3000))
+    kinds = draw.getrandbits(2 * depth)
+    for place in range(0, 2 * depth, 2):
+        kind = kinds >> place & 3
+        value = {"a": value} if kind == 0 else (value,) if kind == 1 else [value]
     return value
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from hyperfront.errors import ProblemError
+from hyperfront.errors import ProblemError, shown
 from hyperfront.errors.signatures import checked_except
 from hyperfront.model import check_objectives
 from hyperfront.problem.described import Score, as_loss, as_score
@@ -84,6 +84,10 @@ def supervised(
             got=f"a {type(make_target).__name__}",
             expected="a function without arguments",
             fix="make_target=lambda: nn.Sequential(...)",
+        )
+    if not isinstance(scores, Mapping | None):
+        raise ProblemError(
+            "scores are not understood", got=shown(scores), expected="names and scores, as in {'error': hf.Score(...)}"
         )
     if taken := [name for name in scores or {} if name in objectives]:
         raise ProblemError("a score has the name of a loss", got=taken[0], fix="give it another name")

@@ -106,6 +106,7 @@ class Step:
         The running mean of the losses is only updated if the step ``remembers``.
         """
         model, solver = self.model, self.solver
+        check_flag("remembers", remembers)
         if (
             not is_plain(rays)
             or not rays.is_floating_point()
