@@ -61,8 +61,8 @@ class Evaluation(NamedTuple):
     seconds: list[float]
 
 
-def epochs_of(case: Case, device: torch.device) -> dict[str, Epoch]:
-    """All that is timed."""
+def epochs_of(case: Case, device: torch.device, *, quick: bool = False) -> dict[str, Epoch]:
+    """All that is timed; ``quick`` compiles one of the steps, since each takes as long as all the others together."""
     made = {
         PLAIN: plain_of(case, device),
         SINGLE: single_of(case, device),
@@ -71,7 +71,8 @@ def epochs_of(case: Case, device: torch.device) -> dict[str, Epoch]:
         EPO: front_of(case, hf.EPO(), device),
     }
     if case.name in COMPILED and device.type == "cpu" and shutil.which(os.environ.get("CXX", "g++")):
-        made |= {f"{name}, compiled": front_of(case, solver, device, engine="compiled") for name, solver in SOLVERS}
+        chosen = SOLVERS[:1] if quick else SOLVERS
+        made |= {f"{name}, compiled": front_of(case, solver, device, engine="compiled") for name, solver in chosen}
     if case.name == LENET:
         made[several(LS)] = front_of(case, hf.LS(), device, rays_per_step=SEVERAL)
         made[several(EPO)] = front_of(case, hf.EPO(), device, rays_per_step=SEVERAL)
@@ -95,9 +96,9 @@ def works_of(case: Case) -> dict[str, Work]:
     return {PLAIN: one, SINGLE: one, LS: ls, f"{LS}, again": ls, EPO: epo, **compiled, **many}
 
 
-def time_case(case: Case, rates: Rates, device: torch.device, turns: int) -> list[Row]:
+def time_case(case: Case, rates: Rates, device: torch.device, turns: int, *, quick: bool) -> list[Row]:
     bounds = {name: work.microseconds(rates) for name, work in works_of(case).items()}  # while the data are on the CPU
-    timings = take_turns(epochs_of(case, device), turns=turns, device=device)
+    timings = take_turns(epochs_of(case, device, quick=quick), turns=turns, device=device)
     return [Row(timing, bounds.get(timing.name)) for timing in timings]
 
 
@@ -169,7 +170,7 @@ class Bench:
 
     def _steps(self, case: Case) -> Any:
         limit = 1 if self.options.quick else CPU_STEPS[case.name] if self.device.type == "cpu" else case.steps
-        rows = time_case(case.shortened(limit), self.rates, self.device, self.turns)
+        rows = time_case(case.shortened(limit), self.rates, self.device, self.turns, quick=self.options.quick)
         show_case(case, rows, steps=min(case.steps, limit))
         return [{**row.timing._asdict(), "bound": row.bound} for row in rows]
 
