@@ -7,6 +7,8 @@ import os
 import signal
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # for this process, before torch is imported, and for those it starts
+os.environ.setdefault("WANDB_X_SERVICE_WAIT", "300")  # seconds; by default its service must start in half a minute
+os.environ.setdefault("WANDB_INIT_TIMEOUT", "300")
 
 import pytest
 import torch

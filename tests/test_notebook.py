@@ -29,7 +29,7 @@ from hyperfront.training import Callback, Progress
 from tests.helpers import explored
 from tests.helpers.chromium import chromium
 from tests.helpers.notebooks import execute
-from tests.helpers.waiting import LIMIT
+from tests.helpers.waiting import LIMIT, until
 
 __all__ = ["chromium"]  # the fixture
 EVIL = ("</td></table><script>alert(1)</script>", "<img src=x onerror=alert(2)>\"'&$x_ \\frac{$ 損失")
@@ -373,4 +373,4 @@ def test_a_closed_page_frees_its_port_and_ends_its_threads(run):
         socket.create_server(("127.0.0.1", port)).close()
     exploration.close()
     socket.create_server(("127.0.0.1", port)).close()
-    assert not [thread for thread in set(threading.enumerate()) - before if thread.name.startswith("hyperfront")]
+    until(lambda: not [t for t in set(threading.enumerate()) - before if t.name.startswith("hyperfront")])

@@ -124,7 +124,7 @@ def _ask_git(*words: str) -> str | None:
     environment = os.environ | {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
     try:
         done = subprocess.run(
-            [*command, *words], env=environment, capture_output=True, text=True, check=True, timeout=5
+            [*command, *words], env=environment, capture_output=True, text=True, check=True, timeout=60
         )
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
