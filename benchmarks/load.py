@@ -135,7 +135,7 @@ def server(kind: str, module: str, level: str = "info") -> Iterator[tuple[int, s
         yield port, process
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(180)
 
 
 def busy(process: subprocess.Popen) -> float:

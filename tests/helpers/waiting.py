@@ -7,7 +7,7 @@ from collections.abc import Callable
 from subprocess import Popen
 from typing import Any
 
-LIMIT = 180.0
+LIMIT = 600.0
 """Seconds; a busy machine may take a hundred times as long as an idle one."""
 
 
