@@ -138,7 +138,7 @@ def test_a_missing_process_is_named(monkeypatch):
     for name, value in {"RANK": 0, "WORLD_SIZE": 3, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 0}.items():
         monkeypatch.setenv(name, str(value))
     with pytest.raises(HyperfrontError, match="rank 1, 2 of 3 is missing"):
-        team.join(seconds=5.0)  # also the time to reach the store, on a busy machine
+        team.join(seconds=15.0)  # also the time to reach the store, on a busy machine
 
 
 def test_a_job_that_does_not_say_where_rank_0_is(monkeypatch):
