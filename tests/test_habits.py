@@ -327,7 +327,7 @@ def test_what_one_call_leaves_for_the_next_goes_from_ray_to_ray(kind):
 
 @pytest.mark.parametrize("kind", [Counts, CountsInPython, Remembers])
 def test_rays_that_see_each_other_s_changes_are_refused_together(kind):
-    with pytest.raises(TargetError, match="changes what the next call sees"):
+    with pytest.raises(TargetError, match="changes its state for the next call"):
         gradient(wrap(kind(), batching="vmap"))
 
 

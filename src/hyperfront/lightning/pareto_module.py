@@ -84,7 +84,7 @@ class ParetoModule(LightningModule):
             )
         if self.trainer.precision not in PRECISIONS:
             raise HyperfrontError(
-                "no such precision here", got=self.trainer.precision, expected="one of " + ", ".join(PRECISIONS)
+                "unknown precision", got=self.trainer.precision, expected="one of " + ", ".join(PRECISIONS)
             )
 
     def configure_optimizers(self) -> Optimizer:

@@ -20,7 +20,7 @@ def expect_model(thing: Any, use: str) -> ParetoModel:
         raise TargetError(
             f"{use} works on a model that hyperfront made",
             got=kind_of(thing),
-            expected="what hyperfront.wrap or hyperfront.load returns",
+            expected="a model from hyperfront.wrap or hyperfront.load",
             fix=_fix(thing),
         )
     if not isinstance(thing.hypernet, Hypernet):

@@ -177,7 +177,7 @@ class _Before:
         ]
         if found := [*buffers, *others, *tensors, *counters]:
             raise TargetError(
-                "a call of the module changes what the next call sees, so the rays of a step have to go in turn",
+                "a call of the module changes its state for the next call, so the rays of a step must run in turn",
                 got=f"a change of {found[0]}",
                 fix='batching="loop" or "auto"',
             )

@@ -36,7 +36,7 @@ def refuse_shared_memory(module: nn.Module, constant: Collection[str]) -> None:
             if "changing" in (span.kind, other.kind) and _overlap(span, other):
                 first, second = sorted((other, span), key=lambda each: each.kind == "attribute")
                 raise TargetError(
-                    "two tensors of the module share memory, and generated ones in their place would not",
+                    "two tensors of the module share memory, and generated tensors in their place would not",
                     got=f"{first.name} and {second.name}",
                     expected="one parameter in both places (layer.weight = other.weight), or views that are made when "
                     "the module is called",
@@ -53,7 +53,7 @@ def _spans(module: nn.Module, constant: Collection[str]) -> Iterator[_Span]:
         changing = id(tensor) not in buffers and name not in constant
         if changing and any(size > 1 and not step for size, step in zip(tensor.shape, tensor.stride())):
             raise TargetError(
-                "elements of a parameter share memory, and generated ones would not",
+                "elements of a parameter share memory, and generated elements would not",
                 got=f"{name}, expanded to {list(tensor.shape)}",
                 fix="expand it in forward",
             )

@@ -72,9 +72,9 @@ class Lost(Placeholder):
     @classmethod
     def fault(cls, function: str) -> TargetError:
         return RaysApartError(
-            "the module reads what a call before left in an attribute, and the rays of that call went together",
+            "the module reads what an earlier call left in an attribute, and the rays of that call ran together",
             got=f"torch function {function!r}",
-            fix='batching="loop", where every call sees what the one before left',
+            fix='batching="loop": each call then sees the attributes of the call before',
         )
 
     @classmethod

@@ -92,7 +92,7 @@ def refuse_failure(error: RuntimeError) -> None:
 def refuse_assembly(assembly: Assembly, generate: Generate, module: nn.Module) -> None:
     """Raise an error for an assembly that is none, or that generates nothing."""
     if not isinstance(assembly, Assembly):
-        raise TargetError("the function for assemblies made none", got=shown(assembly), expected="an Assembly")
+        raise TargetError("the function for assemblies made no assembly", got=shown(assembly), expected="an Assembly")
     if not assembly.names:
         raise TargetError(
             "no parameter of the target is generated",
