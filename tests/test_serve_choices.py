@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import shlex
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import torch
 import tritonclient.http as triton
 
 import hyperfront as hf
+from hyperfront.apps.serve.describe import curl
 from hyperfront.apps.serve.service import open_run, serve_model
 from hyperfront.apps.shared.choice import Choice
 from hyperfront.apps.shared.wording import arguments
@@ -42,6 +45,15 @@ def test_rows_with_column_names_are_predicted(client, run):
     assert [each["label"] for each in reply["predictions"]] == [explored.PAID.classes[int(p > 0.5)] for p in expected]
     status, reply = client.post("/v1/predict", {"rows": rows[:1]})  # the default ray
     assert status == 200 and reply["ray"] == pytest.approx(RAY)
+
+
+@pytest.mark.parametrize("ray", [RAY, None])
+def test_the_request_to_try_has_column_names_and_is_answered(run, client, ray):
+    words = shlex.split(curl(serve_model(run.model, explored.loans(), name="loans", front=run.front, at=ray), ""))
+    assert words[:3:2] == ["curl", "-d"] and words[1] == "/v1/predict?model=loans"
+    body = json.loads(words[3])
+    assert [*body["rows"][0]] == ["income", "debt"] and ("ray" in body) == (ray is None)
+    assert client.post(words[1], body)[0] == 200
 
 
 @pytest.mark.parametrize(

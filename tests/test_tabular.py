@@ -249,6 +249,7 @@ def test_rows_without_a_target_and_useless_columns_are_left_out_with_a_note():
     with pytest.warns(UserWarning) as told:
         made = tabular.problem(table, "paid", sensitive="group")
     assert all(word in str(told[0].message) for word in ("1 rows have no target", "'id'", "'one'"))
+    assert told[0].filename == __file__  # not a line of the package
     assert sum(made.split(name).source.rows for name in SHARES) == 599
     assert not {"id", "one"} & {column.name for column in made.make_target().schema.columns}
 

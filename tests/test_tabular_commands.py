@@ -33,6 +33,7 @@ def test_one_command_leads_from_a_csv_to_a_run_folder_with_page_card_and_choice(
     choice = json.loads((folder / "run" / "choice.json").read_text())
     assert choice["goal"] == "error" and choice["limits"] == {"fpr_gap": ["<=", 0.9]} and "error" in choice["test"]
     card = (folder / "run" / "README.md").read_text()
+    assert card.startswith("# paid, predicted from people.csv\n\nTableNet for the trade-off log_loss ")
     assert (
         "| gap in false positive rates | <= 0.9" in card
         and "| error | goal |" in card
@@ -75,7 +76,7 @@ def test_a_second_command_predicts_new_rows(trained):
     table["job"][:4] = "king"
     (folder / "new.csv").write_text(csv_of(table))
     printed = hyperfront("predict", "run", "new.csv", "--out", "out.csv", folder=folder)
-    assert "30 rows" in printed and "4 values of job" in printed
+    assert "30 rows" in printed and "4 values of job did not occur in training and count" in printed
     rows = [*csv.DictReader((folder / "out.csv").read_text().splitlines())]
     assert len(rows) == 30 and {row["paid"] for row in rows} <= {"no", "yes"}
     assert all((float(row["probability"]) > 0.5) == (row["paid"] == "yes") for row in rows)

@@ -82,7 +82,9 @@ def card(
         "Limits": bullets([*_limits(model, front, graph, problem), *map(escaped, remarks)]),
     }
     body = [f"## {title}\n\n{text}" if title else text for title, text in sections.items() if text]
-    return f"# {escaped(kind)} for {of}\n\n" + "\n\n".join(body) + "\n"
+    about = problem.presentation.title if problem is not None and problem.presentation is not None else ""
+    heading = f"# {escaped(about)}\n\n{escaped(kind)}" if about else f"# {escaped(kind)}"
+    return f"{heading} for {of}{'.' * bool(about)}\n\n" + "\n\n".join(body) + "\n"
 
 
 def _purpose(model: ParetoModel, ray: Sequence[float] | None) -> str:

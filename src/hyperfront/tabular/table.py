@@ -104,7 +104,7 @@ def problem(
     if dropped:
         notes.insert(0, f"{dropped:,} rows have no target and are left out")
     if notes:
-        warnings.warn("; ".join(notes), stacklevel=2)
+        warnings.warn("; ".join(notes), stacklevel=3)  # over the frame of checked()
     wanted = named.by_name(schema, objectives)
     arguments = {
         "schema": schema.document(),

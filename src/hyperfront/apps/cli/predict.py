@@ -67,7 +67,8 @@ def predict(
 def _note(found: Prediction) -> None:
     """Say which values the training rows did not have."""
     for name, count in found.unseen.items():
-        console.print(f"note: {counted(count, 'value')} of {name} did not occur in training, and count as missing")
+        verb = "counts" if count == 1 else "count"
+        console.print(f"note: {counted(count, 'value')} of {name} did not occur in training and {verb} as missing")
 
 
 def _chosen(run: Path) -> list[float]:

@@ -94,12 +94,12 @@ def _equal(service: Service) -> list[float]:
 def curl(service: Service, url: str) -> str:
     """A command line to try, for the log and the page: a row with column names for a table, else a row of zeros."""
     if service.table is not None and len(service.table.columns) <= 64:
-        request: dict[str, Any] = {"rows": [dict.fromkeys(service.table.columns)]}
+        request: dict[str, Any] = {"rows": [dict.fromkeys(service.table.columns, 0)]}
         if service.default_ray is None:
             request["ray"] = _equal(service)
         text = json.dumps(request)
         if "'" not in text:
-            return f"curl {url}/v1/predict?model={service.name} -d '{text}'"
+            return f"curl '{url}/v1/predict?model={service.name}' -d '{text}'"
     body = example(service)
     if body is None:
         return f"curl {url}/v2/models/{service.name}"
