@@ -102,6 +102,11 @@ def test_a_batch_without_one_number_of_rows_is_refused(batch):
         rows(batch)
 
 
+def test_the_error_about_rows_names_the_tensors():
+    with pytest.raises(ProblemError, match="4 in batch_x, 3 in batch_kind"):
+        rows({"x": torch.zeros(4, 2), "kind": torch.zeros(3)})
+
+
 @pytest.mark.parametrize("parts", [4, 5, 7])
 def test_an_uneven_split_names_both_numbers(parts):
     with pytest.raises(ProblemError, match=f"6 rows for {parts} rays"):

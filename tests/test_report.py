@@ -56,6 +56,7 @@ def test_runs_without_rows_or_groups_have_a_shorter_page(tmp_path):
     assert "Groups" not in text and "The front" in text
     made = explored.own(tmp_path / "own")
     page = report(made.model, explored.regression(), made.front, made.folder)
+    assert "target=YourModule()" in page and "target=" not in text  # a built-in problem names its module
     assert "bootstrap" in page and "sharpness" in page and "Groups" not in page
 
 

@@ -174,6 +174,23 @@ def test_a_negative_loss_is_named_under_epo_with_the_fix_and_legal_under_ls():
     try_out(Step(model, problem, hf.LS()), RAYS, data)
 
 
+@pytest.mark.parametrize("rows", [1, 8])
+def test_data_that_are_nan_are_named(rows):
+    x, wanted = torch.ones(8, 5), torch.ones(8, 1)
+    wanted[:rows] = float("nan")  # in one batch of the epoch, and in the first one
+    problem = hf.supervised(
+        {"x": x, "wanted": wanted},
+        losses={
+            "good": lambda output, batch: output.square().mean(),
+            "bad": lambda output, batch: (output - batch["wanted"]).square().mean(),
+        },
+        inputs=lambda batch: batch["x"],
+    )
+    options = {"epochs": 1, "batch_size": 4, "callbacks": []}
+    with pytest.raises(LossError, match=r"'bad' is NaN[\s\S]*numbers in batch\[wanted\]"):
+        hf.fit(hf.wrap(mlp(), ["good", "bad"]), problem, **options)
+
+
 def test_an_analytic_objective_that_ignores_the_point_is_named():
     problem = hf.analytic(lambda x: torch.stack([x.square().sum() + 1, torch.ones(())]), variables=3)
     with pytest.raises(LossError, match="'l2' does not depend"):

@@ -156,6 +156,21 @@ class TestBatchNorm:
         with pytest.raises(hf.HyperfrontError, match="x for x, "):
             model.calibrate([[x, x]])
 
+    def test_a_batch_of_two_arguments_is_not_taken_for_two_batches(self):
+        class Sum(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.norm = nn.BatchNorm1d(3)
+
+            def forward(self, a, b):
+                return self.norm(a) + b
+
+        model, x = hf.wrap(Sum(), ["a", "b"], hidden=4), torch.randn(8, 3)
+        with pytest.raises(hf.HyperfrontError, match=r"calibrate\(\[\(a, b\)\]\)"):
+            model.calibrate((x, x))
+        model.calibrate([(x, x)])
+        assert model.eval()((x, x), [[0.5, 0.5]]).shape == (1, 8, 3)
+
     def test_calibrated_statistics_are_those_of_the_batch_at_a_grid_ray(self):
         model, x = wrapped("conv net with BatchNorm")
         ray = torch.tensor([[0.25, 0.75]])  # a point of the grid with 16 partitions
@@ -220,6 +235,7 @@ def test_an_error_of_the_module_itself_is_shown_as_it_is():
     [
         (lambda: hf.wrap(nn.ReLU(), ["a", "b"]), "no parameters"),
         (lambda: hf.wrap(mlp(), ["a", "b"], generate="head.*"), "no parameter of the target is generated"),
+        (lambda: hf.wrap(mlp().requires_grad_(False), ["a", "b"]), "no parameter that requires a gradient"),
         (lambda: hf.wrap(nn.LazyLinear(2), ["a", "b"]), "uninitialized"),
         (lambda: hf.wrap(mlp(), ["a"]), "at least two objectives"),
         (lambda: hf.wrap(mlp(), "a"), "at least two objectives"),

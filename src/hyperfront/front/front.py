@@ -65,8 +65,9 @@ class Front:
         return len(self.rays)
 
     def __repr__(self) -> str:
-        best = ", ".join(f"{name} from {column.min().item():.4g}" for name, column in self.columns().items())
-        return f"Front at {len(self)} rays: {best}"
+        least = "from " if len(self) > 1 else ""
+        best = ", ".join(f"{name} {least}{column.min().item():.4g}" for name, column in self.columns().items())
+        return f"Front at {len(self)} ray{'s' * (len(self) != 1)}: {best}"
 
     def _repr_html_(self) -> str:
         """Show a picture, the quality and some of the points in a notebook."""

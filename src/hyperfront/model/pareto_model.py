@@ -105,8 +105,11 @@ class ParetoModel(nn.Module):
             return self.target.module_at(self.hypernet(rays)[0], rays[0])
 
     def calibrate(self, inputs: Tensor | dict[str, Tensor] | Iterable[Batch], *, share: Share | None = None) -> None:
-        """Estimate BatchNorm statistics for all rays from training inputs, one batch or several (``fit`` does it for
-        you). ``share(work, rays)`` may compute ``work(rays)`` on several processes."""
+        """Estimate BatchNorm statistics for all rays from training inputs (``fit`` does it for you).
+
+        A tensor or a dict is one batch; everything else holds several, so one batch of two positional arguments is
+        ``[(a, b)]``. ``share(work, rays)`` may compute ``work(rays)`` on several processes.
+        """
         if not isinstance(inputs, Iterable) or getattr(inputs, "ndim", 1) == 0:
             raise HyperfrontError(
                 "calibrate takes batches of inputs", got=shown(inputs), expected="a tensor, or several batches"
@@ -121,6 +124,12 @@ class ParetoModel(nn.Module):
         try:
             statistics.calibrate(self.target, lambda rays: self.hypernet(rays.to(self.device)), self.m, moved(), share)
         except (TypeError, AttributeError) as error:
+            if isinstance(inputs, tuple) and kinds == {Tensor}:
+                raise HyperfrontError(
+                    "calibrate takes a tuple as several batches, and the module fails on its first tensor alone",
+                    got=str(error),
+                    fix="put one batch of several arguments into a list: model.calibrate([(a, b)])",
+                ) from error
             if list not in kinds:
                 raise
             raise HyperfrontError(

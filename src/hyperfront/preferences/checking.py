@@ -31,7 +31,8 @@ def validate(rays: Rays, m: int, names: Sequence[str] | None = None) -> Tensor:
         raise RayError(
             "rays have the wrong shape",
             got=list(table.shape),
-            expected=f"[R, {m}], one entry for each of {', '.join(names) if names else f'{m} objectives'}",
+            expected=f"[{m}], or [R, {m}] for several, with an entry for each of "
+            + (", ".join(names) if names else f"{m} objectives"),
             fix=f"hyperfront.rays(25, m={m}) lays out 25 of them",
         )
     for fault, mask in {"NaN or infinite": ~table.isfinite(), "negative": table < 0}.items():

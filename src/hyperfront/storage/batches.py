@@ -27,11 +27,12 @@ def rows(batch: Batch) -> int:
     counts = {len(thing) for thing in found if isinstance(thing, Tensor) and thing.ndim}
     if len(counts) != 1 or any(map(moves_itself, found)):
         unknown = next((f"a {type(thing).__name__}" for thing in found if moves_itself(thing)), None)
+        own = [(name, tensor) for name, tensor in named(batch, "batch") if tensor.ndim]
         raise ProblemError(
             "the tensors of a batch do not have one number of rows",
-            got=unknown or sorted(counts) or "no tensor",
+            got=unknown or ", ".join(f"{len(tensor)} in {name}" for name, tensor in own) or "no tensor",
             expected="the same first dimension everywhere",
-            fix="say how many rows a batch has: supervised(..., rows=lambda batch: ...)",
+            fix="cut them to as many rows, or say how many a batch has: supervised(..., rows=lambda batch: ...)",
         )
     return counts.pop()
 

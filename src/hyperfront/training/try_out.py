@@ -41,7 +41,7 @@ def try_out(step: Step, rays: Tensor, batch: Batch) -> None:
             fix="a larger batch_size, fewer rays_per_step, or share_batch=True",
         ) from None
     seen = step.ideals.without_rounding(losses.detach())
-    check_losses(seen, problem.objectives, step.solver, where="at the first step")
+    check_losses(seen, problem.objectives, step.solver, where="at the first step", batch=batch)
     free = [problem.meanings[name].bounds is None for name in problem.objectives]  # a gap starts near 0 and grows
     warn_of_scales(seen[:, free], tuple(itertools.compress(problem.objectives, free)), step.solver)
     with named_failures(problem, model.target.network(leaf[0]), part):

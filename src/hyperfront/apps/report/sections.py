@@ -16,6 +16,7 @@ from hyperfront.front.intervals import Intervals, intervals
 from hyperfront.model import ParetoModel
 from hyperfront.model.substitution import called
 from hyperfront.problem import Problem
+from hyperfront.problem.registry import is_builtin
 from hyperfront.problem.samples import make_samples
 from hyperfront.problem.samples.table import TableSamples
 from hyperfront.storage import files, markup
@@ -81,7 +82,7 @@ def choice(subject: Subject) -> Markup:
         limits = [f"{subject.label(n)} {sign} {bound:g}" for n, (sign, bound) in document["limits"].items()]
         lines.append(asked + (f", within {', '.join(limits)}" if limits else "") + ", as training was asked to choose.")
     else:
-        lines.append("Training was not asked to choose: this is the point at the given ray, or at the equal ray.")
+        lines.append("Training was not asked to choose this ray.")
     first = next(iter(subject.measured.values()))
     rows = []
     for name in first.columns():
@@ -215,7 +216,8 @@ def reproduce(subject: Subject) -> Markup:
         return Markup("")
     folder = subject.folder
     ray = ", ".join(f"{entry:.6g}" for entry in subject.ray)
-    code = f"import hyperfront as hf\n\nnetwork = hf.load({str(folder.path)!r}).at([{ray}])"
+    own = "" if is_builtin(subject.model.record.get("problem")) else ", target=YourModule()"
+    code = f"import hyperfront as hf\n\nnetwork = hf.load({str(folder.path)!r}{own}).at([{ray}])"
     command = folder.command.read_text("utf-8").strip() if folder.command.exists() else ""
     trained = f"<p>Trained by:</p><pre>{escape(command)}</pre>" if command else ""
     machine = files.read_json(folder.environment) if folder.environment.exists() else {}

@@ -43,7 +43,7 @@ class Eager:
             result = step(rays, batch, getattr(state.optimizer, "factors", None))
             if position.step % every == 0 and (result.status == Status.INVALID).any():
                 where = f"at epoch {epoch + 1}, step {position.step + 1}"
-                check_losses(result.losses, model.objectives, state.step.solver, where=where)
+                check_losses(result.losses, model.objectives, state.step.solver, where=where, batch=batch)
                 raise LossError(
                     f"the gradients, or the losses in the solver's units, are not valid {where}",
                     fix="lower the learning rate, or the ideal of a normalization",
