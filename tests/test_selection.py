@@ -14,7 +14,7 @@ from scipy import optimize
 from torch import Tensor
 
 import hyperfront as hf
-from hyperfront.errors import SelectionError, UnattainableError
+from hyperfront.errors import ProblemError, SelectionError, UnattainableError
 from hyperfront.front import search as searching
 from hyperfront.front.question import Question
 from hyperfront.front.selection import Selection, Spread
@@ -308,6 +308,9 @@ def test_a_goal_without_finite_values_is_refused():
         front.select(minimize="a", subject_to={"b": 1.0})
     with pytest.raises(SelectionError, match="nothing to select"):
         hf.Front(("a", "b"), torch.zeros(0, 2), torch.zeros(0, 2)).select(minimize="a")
+    for reference in (None, (1.0, 1.0)):
+        with pytest.raises(ProblemError, match="no hypervolume without points"):
+            hf.Front(("a", "b"), torch.zeros(0, 2), torch.zeros(0, 2)).hypervolume(reference)
 
 
 STATED = Selection(

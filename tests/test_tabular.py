@@ -191,6 +191,17 @@ def test_a_damaged_file_is_refused_with_the_place(content, words, tmp_path):
         tabular.read(tmp_path / "t.csv.gz")
 
 
+def test_a_parquet_file_whose_text_is_damaged_is_refused(tmp_path):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    texts = pytest.importorskip("pyarrow.compute").cast(
+        pyarrow.array([b"cook", b"\xf5"], pyarrow.binary()), pyarrow.string(), safe=False
+    )
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pyarrow.table({"job": texts}), path)
+    with pytest.raises(DataError, match="Parquet file cannot be read"):
+        tabular.read(path)
+
+
 def test_duplicate_columns_of_a_frame_are_refused():
     frame = pandas.DataFrame([[1, 2], [3, 4]], columns=["a", "a"])
     with pytest.raises(DataError, match="same name"):

@@ -80,6 +80,8 @@ class Front:
     @checked
     def hypervolume(self, reference: Sequence[float] | None = None) -> float:
         """Compute the volume dominated by the front, up to the reference point (default: the problem's)."""
+        if not len(self):
+            raise ProblemError("there is no hypervolume without points", got="a front without rays")
         point = self.reference
         if reference is not None:
             point = tuple(as_table("the numbers of the reference", reference, 1, error=ProblemError).tolist())

@@ -148,7 +148,8 @@ def _parquet(data: bytes, path: Path) -> Columns:
         ) from None
     try:
         table = parquet.read_table(BufferReader(data))
-    except (ArrowException, OSError) as error:
+        _refuse_twice(list(table.column_names), path)
+        found = {name: table[name].to_numpy() for name in table.column_names}
+    except (ArrowException, OSError, UnicodeDecodeError) as error:
         raise DataError("a Parquet file cannot be read", got=f"{path}: {error}") from None
-    _refuse_twice(list(table.column_names), path)
-    return columns_of({name: table[name].to_numpy() for name in table.column_names})
+    return columns_of(found)
