@@ -417,6 +417,13 @@ def test_a_network_refuses_inputs_that_are_no_numbers_and_codes(inputs):
         TableNet(schema)(*inputs)
 
 
+@pytest.mark.parametrize("batch", [{"age": [40]}, (torch.ones(2, 1),) * 2, (torch.ones(2, 1), "a", "b", "c")])
+def test_a_batch_of_a_table_has_four_tensors(batch):
+    problem = labeled()
+    with pytest.raises(DataError, match="numbers, codes, target, groups"):
+        problem.losses(TableNet(tabular.schema_of(problem.model(hidden=2))), batch)
+
+
 def test_a_run_folder_loads_without_target_finds_its_table_and_refuses_another(tmp_path):
     path = tmp_path / "people.csv"
     path.write_text(csv_of(BINARY))

@@ -11,7 +11,7 @@ from hyperfront.front.intervals import Interval, Intervals
 
 def uncertainty(measured: Sequence[Intervals]) -> str:
     """A table with the interval of every loss and score, for each split."""
-    if not measured:
+    if not len(measured):
         return ""
     first = measured[0]
     rows = [

@@ -191,7 +191,7 @@ def assemble(schema: Schema, objectives: Mapping[str, Any], arguments: Mapping[s
         losses=losses,
         reference=named.worst(schema, objectives),
         scores=named.scores_of(schema, wanted_scores, taken=[*losses]),
-        inputs=lambda batch: batch[:2],
+        inputs=_inputs,
         identity={"problem": "table", "arguments": arguments},
         make_target=lambda: TableNet(schema, network),
         presentation=presentation(schema, arguments["data"]),
@@ -205,6 +205,15 @@ def assemble(schema: Schema, objectives: Mapping[str, Any], arguments: Mapping[s
         return recipe.hypernetwork(SOLVER) | {"validation_rays": recipe.evaluation_rays}
 
     return replace(made, wrapping=MODEL, training=training, caveat=caveat(arguments.get("split", "rows")))
+
+
+def _inputs(batch: Any) -> Any:
+    """The inputs of the network in a batch, as :func:`encode` makes it."""
+    if not isinstance(batch, tuple | list) or len(batch) < 4 or not all(isinstance(part, Tensor) for part in batch):
+        raise DataError(
+            "a batch of a table has other parts", got=shown(batch), expected="numbers, codes, target, groups"
+        )
+    return batch[:2]
 
 
 def encode(schema: Schema, columns: Columns) -> tuple[Tensor, ...]:
