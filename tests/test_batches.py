@@ -117,6 +117,8 @@ def test_modules_are_called_with_what_the_batch_says():
     x = torch.ones(1)
     for batch, expected in (((x, 2), ((x, 2), {})), ({"x": x}, ((), {"x": x})), (x, ((x,), {})), ([x], (([x],), {}))):
         assert arguments(batch) == expected
+    with pytest.raises(ProblemError, match="a name that is no text"):
+        arguments({1: x})
 
 
 # ---- measures ------------------------------------------------------------------------------------------------------

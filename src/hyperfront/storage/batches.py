@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hyperfront.errors import ProblemError
+from hyperfront.errors import ProblemError, shown
 from hyperfront.storage.containers import PLAIN, how_to_register, is_packed, moves_itself
 from hyperfront.storage.nests import map_leaves, map_tensors, named, tensors, things
 
@@ -131,4 +131,8 @@ def arguments(x: Batch) -> tuple[tuple, dict]:
     """
     if isinstance(x, tuple) and not is_packed(x):
         return x, {}
-    return ((), dict(x)) if isinstance(x, Mapping) else ((x,), {})
+    if not isinstance(x, Mapping):
+        return (x,), {}
+    if wrong := [name for name in x if not isinstance(name, str)]:
+        raise ProblemError("a batch has a name that is no text", got=shown(wrong[0]), expected="names of arguments")
+    return (), dict(x)
