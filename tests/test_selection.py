@@ -308,6 +308,8 @@ def test_a_goal_without_finite_values_is_refused():
         front.select(minimize="a", subject_to={"b": 1.0})
     with pytest.raises(SelectionError, match="nothing to select"):
         hf.Front(("a", "b"), torch.zeros(0, 2), torch.zeros(0, 2)).select(minimize="a")
+    with pytest.raises(ProblemError, match="no uniformity without points"):
+        hf.Front(("a", "b"), torch.zeros(0, 2), torch.zeros(0, 2)).uniformity()
     for reference in (None, (1.0, 1.0)):
         with pytest.raises(ProblemError, match="no hypervolume without points"):
             hf.Front(("a", "b"), torch.zeros(0, 2), torch.zeros(0, 2)).hypervolume(reference)

@@ -108,6 +108,8 @@ class Front:
         Rays of the convention ``direction`` are inverted first; loss weights are not changed, as in the paper.
         It is NaN, not defined, where a loss is negative by more than rounding: shares of losses need ``ideal=``.
         """
+        if not len(self):
+            raise ProblemError("there is no uniformity without points", got="a front without rays")
         losses, largest = self.losses, self.losses.abs().amax(0)
         if (losses < -ROUNDING * largest).any():
             return math.nan
