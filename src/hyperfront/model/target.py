@@ -140,7 +140,7 @@ class Target(nn.Module):
             self.skeleton.train(mode)
         except TargetError as error:  # of an absent tensor
             raise TargetError(
-                "train() or eval() of the module computes with its weights, of which every ray has its own",
+                "train() or eval() of the module computes with its weights, but every ray has weights of its own",
                 got=f"{type(self.skeleton).__name__}.train({mode})",
                 expected="a change of mode alone",
                 fix="do not merge adapters there (merge_weights=False in loralib)",
