@@ -174,6 +174,31 @@ def test_a_negative_loss_is_named_under_epo_with_the_fix_and_legal_under_ls():
     try_out(Step(model, problem, hf.LS()), RAYS, data)
 
 
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (lambda output, batch: output["forcast"].mean(), "the key 'forcast' is missing"),
+        (lambda output, batch: output.logits.mean(), "has no attribute 'logits'"),
+    ],
+)
+def test_a_loss_that_reads_a_name_that_the_output_has_not_is_named_with_the_output(bad, message):
+    class Named(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(5, 1)
+
+        def forward(self, x):
+            return {"forecast": self.layer(x)}
+
+    problem = hf.supervised(
+        (torch.ones(4, 5),), losses={"good": lambda output, batch: output["forecast"].square().mean(), "bad": bad}
+    )
+    with pytest.raises(
+        LossError, match=rf"objective 'bad' fails on the first batch: .*{message}[\s\S]*forecast: float32"
+    ):
+        hf.fit(hf.wrap(Named(), ["good", "bad"]), problem, epochs=1, batch_size=4, callbacks=[])
+
+
 @pytest.mark.parametrize("rows", [1, 8])
 def test_data_that_are_nan_are_named(rows):
     x, wanted = torch.ones(8, 5), torch.ones(8, 1)

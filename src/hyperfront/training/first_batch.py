@@ -16,8 +16,8 @@ from hyperfront.problem import Problem
 from hyperfront.storage.batches import Batch
 from hyperfront.storage.nests import leaves
 
-FAULTS = (RuntimeError, TypeError, ValueError, IndexError)
-"""The errors that PyTorch raises for tensors of a wrong shape or type."""
+FAULTS = (RuntimeError, TypeError, ValueError, LookupError, AttributeError)
+"""The errors that PyTorch raises for tensors of a wrong shape or type, and Python for a name that is not there."""
 
 
 @contextmanager
@@ -58,8 +58,10 @@ def _explained(kind: type[HyperfrontError], what: str, given: Any) -> Iterator[N
     except FAULTS as error:
         frames = [f for f in traceback.extract_tb(error.__traceback__) if "/torch/" not in f.filename]
         line = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+        said = str(error).splitlines()[0] if str(error) else type(error).__name__
+        said = f"the key {said} is missing" if isinstance(error, KeyError) else said
         raise kind(
-            f"{what} on the first batch: {str(error).splitlines()[0] if str(error) else type(error).__name__}",
+            f"{what} on the first batch: {said}",
             got=given(),
             fix=f"check shapes and types of the data against the module and the losses{line}",
         ) from error
