@@ -46,6 +46,7 @@ report: $(READY)
 docs: $(SITE_READY)
 	$(BIN)/codespell
 	$(BIN)/python -m sphinx -q -W --keep-going -d build/trees docs build/docs
+	$(BIN)/python docs/gallery.py build/docs/gallery
 
 $(SITE_READY): $(READY)
 	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'

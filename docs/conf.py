@@ -20,6 +20,7 @@ python_use_unqualified_type_names = True
 highlight_language = "none"  # of formulas; other blocks name theirs
 maximum_signature_line_length = 90
 html_theme = "furo"
+html_static_path, html_css_files = ["_static"], ["site.css"]
 html_title = "hyperfront"
 html_show_sphinx = html_show_copyright = html_copy_source = False
 

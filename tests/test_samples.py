@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import hyperfront as hf
-from hyperfront.errors import ProblemError
-from hyperfront.problem.samples import Grouping, TableSamples, make_samples
+from hyperfront.errors import HyperfrontError, ProblemError
+from hyperfront.problem.samples import Classified, Grouping, TableSamples, make_samples, numbers
 from tests.helpers import explored
 
 GUIDE = Path(__file__).parents[1] / "docs" / "explore.md"
@@ -88,3 +88,21 @@ def test_the_example_of_the_guide_shows_texts():
     assert all(" " in item["input"]["text"] for item in items)
     for heads in samples.predict(problem.model(hidden=8).at([0.5, 0.5])):
         assert sum(heads[0]) == pytest.approx(1, abs=1e-3)
+
+
+def test_probabilities_that_do_not_fit_the_classes_are_refused():
+    split = hf.supervised(
+        (torch.randn(20, 4), torch.zeros(20).long()),
+        losses={name: lambda output, batch: output.mean() for name in "ab"},
+        reference=(1, 1),
+    ).train
+    samples = Classified(
+        split,
+        classes={"upper": "xy", "lower": "xyz"},
+        show=lambda batch, row: numbers(batch[0][row]),
+        truth=lambda batch: [batch[1], batch[1]],
+    )
+    with pytest.raises(HyperfrontError, match=r"(?s)do not fit the classes.*\(9, 5\).*\(9, 2\), \(9, 3\)"):
+        samples.predict(lambda x: x.new_zeros(len(x), 5))
+    (first, *_) = samples.predict(lambda x: (x.new_zeros(len(x), 2), x.new_zeros(len(x), 3)))
+    assert [len(head) for head in first] == [2, 3]

@@ -13,7 +13,8 @@ import torch
 
 from tests.helpers.tutorial import follow
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
 REFERENCE = [page for page in sorted((DOCS / "reference").glob("*.rst")) if "code-block:: python" in page.read_text()]
 
@@ -57,3 +58,9 @@ def test_the_site_is_built_without_a_warning(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "ParetoModel" in (tmp_path / "site" / "reference" / "hyperfront.html").read_text()
+
+
+def test_no_word_is_misspelled():
+    pytest.importorskip("codespell_lib", reason="needs the extra docs: pip install -e '.[docs]'")
+    done = subprocess.run([sys.executable, "-m", "codespell_lib"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

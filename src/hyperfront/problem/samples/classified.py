@@ -7,6 +7,7 @@ from typing import Any, final
 
 from torch import Tensor
 
+from hyperfront.errors import HyperfrontError
 from hyperfront.problem.problem import Split
 from hyperfront.problem.samples.inputs import first_rows, rounded
 from hyperfront.storage.batches import Batch
@@ -51,4 +52,14 @@ class Classified:
 
     def predict(self, network: Callable[[Any], Any]) -> Any:
         """``[items][heads][classes]``: probabilities."""
-        return [list(heads) for heads in zip(*map(rounded, self.probabilities(network(self.x))))]
+        probabilities = self.probabilities(network(self.x))
+        found = [tuple(each.shape) for each in probabilities]
+        needed = [(len(self.shown), len(names)) for names in self.classes.values()]
+        if found != needed:
+            raise HyperfrontError(
+                "the probabilities do not fit the classes",
+                got=f"shapes {found}",
+                expected=f"{needed} for {', '.join(self.classes)}",
+                fix="return a tensor [B, classes] for each task from the network, or pass probabilities= to Classified",
+            )
+        return [list(heads) for heads in zip(*map(rounded, probabilities))]
