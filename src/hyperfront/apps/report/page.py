@@ -26,6 +26,7 @@ section { background: var(--card); border: 1px solid var(--line); border-radius:
 h1 { font-size: 1.5rem; line-height: 1.25; margin: 8px 0; } h2 { font-size: 1.1rem; margin: 0 0 8px; }
 p { margin: 6px 0; } pre { white-space: pre-wrap; background: var(--paper); padding: 10px; border-radius: 8px; }
 ul { margin: 6px 0; padding-left: 20px; }
+td, th { overflow-wrap: break-word; }
 td:first-child, td:last-child { white-space: normal !important; overflow-wrap: normal; }
 td:last-child { min-width: 6em; }
 @media (max-width: 640px) {

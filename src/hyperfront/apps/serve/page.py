@@ -12,7 +12,8 @@ _STYLE = """
 :root { color-scheme: light dark }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 56rem; margin: 2rem auto; padding: 0 1rem }
 code, pre { font: 14px/1.45 ui-monospace, monospace }
-pre { padding: .8rem 1rem; overflow-x: auto; border: 1px solid #8886; border-radius: .4rem }
+code, pre { overflow-wrap: anywhere; white-space: pre-wrap }
+pre { padding: .8rem 1rem; border: 1px solid #8886; border-radius: .4rem }
 details { border: 1px solid #8886; border-radius: .4rem; margin: .6rem 0; padding: .5rem 1rem }
 summary { cursor: pointer }
 .method { display: inline-block; min-width: 3.5rem; font-weight: 600 }
