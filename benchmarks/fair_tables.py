@@ -247,10 +247,13 @@ def main() -> None:
     parser.add_argument("--sides", nargs="+", default=[*TRIALS], choices=[*TRIALS])
     parser.add_argument("--counts", type=int, nargs="+", default=COUNTS)
     parser.add_argument("--splits", type=int, default=SPLITS)
+    parser.add_argument("--untuned", action="store_true", help="train our side once, by the recipe as it is")
     parser.add_argument("--table", action="store_true", help="print the table of the file, and run nothing")
     parser.add_argument("--quick", action="store_true", help="smallest settings: shows in seconds that the script runs")
     options = parser.parse_args()
-    options.rows, options.trials, options.few = ROWS, TRIALS, FEW
+    options.rows, options.trials, options.few = ROWS, dict(TRIALS), FEW
+    if options.untuned:
+        options.trials["hyperfront"] = [{}]
     options.counts = tuple(options.counts)
     if options.quick:
         options.tables, options.splits, options.counts, options.few = ["drawn"], 1, (3, 6), 3
