@@ -9,7 +9,9 @@ import shutil
 import struct
 from pathlib import Path
 
+import numpy as np
 import pytest
+import safetensors.torch
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -20,6 +22,7 @@ import hyperfront as hf
 from hyperfront.errors import CheckpointError
 from hyperfront.storage import checkpoint, files, trees
 from hyperfront.storage.nests import tensors
+from hyperfront.storage.parts import parts_of
 
 random_inputs = settings(
     max_examples=60,
@@ -169,6 +172,17 @@ def test_views_and_shared_memory_are_stored_as_what_they_show(tmp_path):
     table = {"whole": base, "again": base, "turned": base.T, "part": base[1:, ::2], "spread": base[:1].expand(5, 4)}
     checkpoint.write(tmp_path / "x", table, {})
     assert same(checkpoint.read(tmp_path / "x")[0], {name: table[name].detach() for name in sorted(table)})
+
+
+@given(st.dictionaries(st.text(min_size=1, max_size=5), any_tensor, max_size=4))
+@random_inputs
+def test_a_file_in_parts_is_what_the_library_reads_and_copies_no_tensor(table):
+    whole = {name: tensor.contiguous() for name, tensor in table.items()}
+    parts = list(parts_of(whole, {"note": "é"}))
+    found = safetensors.torch.load(b"".join(parts))
+    assert len(found) == len(whole) and same({name: found[name] for name in whole}, whole)
+    places = {np.frombuffer(part, np.uint8).ctypes.data for part in parts[2:]}
+    assert places == {tensor.data_ptr() for tensor in whole.values()} or not all(t.numel() for t in whole.values())
 
 
 def test_equal_content_makes_equal_bytes(tmp_path):

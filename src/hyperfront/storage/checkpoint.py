@@ -12,12 +12,12 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor
 
 from hyperfront.errors import CheckpointError, DamagedError
 from hyperfront.storage import checksums
 from hyperfront.storage.files import dumps, write_bytes
+from hyperfront.storage.parts import parts_of
 from hyperfront.storage.schemas import Format, respell
 
 FORMAT = Format("hyperfront", steps=(respell, lambda document: document))
@@ -31,11 +31,10 @@ def write(path: Path, tensors: dict[str, Tensor], document: dict[str, Any], *, p
 
     The old file is kept as ``previous``, if that is given.
     """
-    # clone: tensors that share memory cannot be stored; one metadata key: the order of keys could differ
-    plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    plain = {name: tensor.detach().cpu().resolve_conj().resolve_neg().contiguous() for name, tensor in tensors.items()}
     text = dumps(FORMAT.stamp({"checksums": checksums.of_tensors(plain), **document}))
     checked = f"{text}\n{checksums.of_text(text)}"
-    write_bytes(path, save(plain, metadata={"hyperfront": checked}), previous=previous)
+    write_bytes(path, parts_of(plain, {"hyperfront": checked}), previous=previous)
 
 
 def read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

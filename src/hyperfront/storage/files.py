@@ -19,12 +19,18 @@ LONGEST = 255
 """The most bytes in the name of a file or folder."""
 TEMPORARY = re.compile(r"\..+\.[a-z0-9_]{8}")
 """The names of temporary files."""
+CHUNK = 2**20
+"""The bytes of a part of a file that is copied."""
 ATTEMPTS = 1000
 """Number of attempts to make a folder that other processes remove at the same moment."""
 
 
-def write_bytes(path: Path, data: bytes, *, previous: Path | None = None) -> None:
-    """Write atomically: a temporary file beside ``path`` is flushed to disk, then renamed to ``path``.
+Part = bytes | memoryview
+
+
+def write_bytes(path: Path, data: bytes | Iterable[Part], *, previous: Path | None = None) -> None:
+    """Write bytes, or parts one after another, atomically: a temporary file beside ``path`` is flushed to disk, then
+    renamed to ``path``.
 
     The folder is flushed too, so that the name survives a power cut. The old file is kept as ``previous``, if that is
     given; at every moment ``path`` is the old file or the new one.
@@ -35,7 +41,7 @@ def write_bytes(path: Path, data: bytes, *, previous: Path | None = None) -> Non
         make_folder(path.parent)
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
             temporary = file.name
-            file.write(data)
+            file.writelines([data] if isinstance(data, bytes) else data)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o666 & ~_umask())  # a temporary file is private, a result is not
@@ -57,6 +63,12 @@ def unwritable(path: Path, error: OSError) -> CheckpointError:
     return CheckpointError("cannot write", got=f"{path}: {error.strerror or error}", fix=fix)
 
 
+def copy(path: Path, name: Path) -> None:
+    """Write a copy of the file ``path``."""
+    with path.open("rb") as file:
+        write_bytes(name, iter(lambda: file.read(CHUNK), b""))
+
+
 def link(path: Path, name: Path) -> None:
     """Give the file ``path`` a second name, in place of the file that has it now; a copy where there are no links."""
     second = name.with_name(f".{name.name}.link")
@@ -64,7 +76,7 @@ def link(path: Path, name: Path) -> None:
     try:
         os.link(path, second)
     except OSError:
-        return write_bytes(name, path.read_bytes())
+        return copy(path, name)
     os.replace(second, name)
     second.unlink(missing_ok=True)  # it still exists if both names are of one file, after a death in between
 

@@ -98,7 +98,12 @@ class Checkpoints:
 
     def keep_best(self) -> None:
         """Remember the present weights as the best ones, at the end of an epoch."""
-        self.state.best = {name: tensor.detach().clone() for name, tensor in self.state.model.state_dict().items()}
+        now, best = self.state.model.state_dict(), self.state.best
+        if best and all(name in best and best[name].shape == tensor.shape for name, tensor in now.items()):
+            for name, tensor in now.items():  # in place: there is no third copy
+                best[name].copy_(tensor.detach())
+        else:
+            self.state.best = {name: tensor.detach().clone() for name, tensor in now.items()}
         self.state.position.best_epoch = self.state.position.epoch
         self._best_is_new = True
 
@@ -112,7 +117,7 @@ class Checkpoints:
         self._best_is_new = False
         self.state.save(self.folder.last, self.identity, previous=self.folder.previous)
         if not self.folder.previous.exists():  # so that there are two copies from the beginning
-            files.write_bytes(self.folder.previous, self.folder.last.read_bytes())
+            files.copy(self.folder.last, self.folder.previous)
         self._keep_epoch()
         self._written = time.perf_counter()
         self._cost = self._written - start

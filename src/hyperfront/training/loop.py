@@ -10,6 +10,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from hyperfront.errors import HyperfrontError, LossError, ProblemError, shown
 from hyperfront.errors.tables import as_table
 from hyperfront.front import Front
@@ -168,7 +171,13 @@ def _refuse_broken(state: TrainingState, steps: int) -> None:
 
 def _broken(state: TrainingState) -> bool:
     invalid = bool(state.position.statuses[Status.INVALID])
-    return invalid or not all(p.isfinite().all() for p in state.model.parameters())
+    return invalid or not all(_finite(p.detach()) for p in state.model.parameters())
+
+
+def _finite(tensor: Tensor) -> bool:
+    """Whether all numbers are finite. ``isfinite`` would need more memory than the tensor."""
+    numbers = torch.view_as_real(tensor) if tensor.is_complex() else tensor
+    return not tensor.numel() or all(bound.isfinite() for bound in numbers.aminmax())  # NaN is both bounds
 
 
 def _stop(checkpoints: Checkpoints, *, resumable: bool) -> str:

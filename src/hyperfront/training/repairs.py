@@ -32,7 +32,7 @@ def _kept(file: Path) -> str:
 def copy(source: Path, file: Path, after: str) -> str:
     """Put a copy of a sound checkpoint in the place of ``file``; ``after`` says how far it had trained."""
     kept = _kept(file)
-    files.write_bytes(file, source.read_bytes())
+    files.copy(source, file)
     return f"{kept}now a copy of {source.name}, after {after}"
 
 

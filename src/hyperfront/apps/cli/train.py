@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import shlex
 import sys
 import time
@@ -32,27 +31,22 @@ from hyperfront.apps.cli.arguments import (
     parse,
     set_tf32,
 )
+from hyperfront.apps.cli.dry_run import show
 from hyperfront.apps.cli.named import OWN, Named, find
 from hyperfront.apps.cli.output import console, draw, free_folder, list_files, show_front
 from hyperfront.comparison import measure
 from hyperfront.comparison.method import HYPERNETWORK, name_of
 from hyperfront.comparison.methods import find_method
 from hyperfront.errors import HyperfrontError
-from hyperfront.model import ParetoModel
-from hyperfront.preferences import Dirichlet
 from hyperfront.problem import Problem
-from hyperfront.problem.recipe import Recipe
-from hyperfront.solvers import Solver
 from hyperfront.solvers.names import make_solver
 from hyperfront.storage import files
 from hyperfront.storage.files import refuse_unwritable
 from hyperfront.storage.provenance import describe
 from hyperfront.training import Progress, fit
 from hyperfront.training.defaults import usual_solver
-from hyperfront.training.fitting import settings_of
 from hyperfront.training.restarts import continues
 from hyperfront.training.runs import Run, RunFolder
-from hyperfront.training.step import Step
 from hyperfront.training.team import Team, join
 
 _SOLVER = (
@@ -141,7 +135,7 @@ def train(
     if resume and out is not None and not RunFolder(out).config.exists():
         console.print(f"nothing to resume in {out}: a new run begins")
     if dry_run:
-        _dry_run(settings, model, built, made)
+        show(settings, model, built, made)
         return
     folder = RunFolder(out or free_folder(Path("runs") / f"{named.word}-{solver}"))
     before, start = folder.seconds() if resume else 0.0, time.perf_counter()
@@ -256,24 +250,3 @@ def report(run: Run, problem: Any, *, seconds: float, options: str = "") -> None
     draw(run.front, run.folder)
     list_files(run.folder)
     console.print(f"\nOn a page: [bold]hyperfront explore {run.folder.path}{options}[/bold]")
-
-
-def _dry_run(recipe: Recipe, model: ParetoModel, problem: Problem, solver: Solver) -> None:
-    settings_of(recipe.hypernetwork(solver))  # raises its error
-    for key, value in dataclasses.asdict(recipe).items():
-        console.print(f"  {key:<16}{value}")
-    steps = problem.train.source.steps(recipe.batch_size)
-    step, rays = Step(model, problem, solver), Dirichlet(recipe.alpha)
-    generator = torch.Generator().manual_seed(0)
-    epochs = (problem.train.source.epoch(recipe.batch_size, generator, model.device, 0) for _ in itertools.count())
-    batches = itertools.chain.from_iterable(epochs)
-    times = [time.perf_counter()]
-    for batch in itertools.islice(batches, 11):  # the first one warms up
-        step(rays.sample(recipe.rays_per_step, problem.m, generator).to(next(model.parameters())), batch)
-        times.append(time.perf_counter())
-        if len(times) > 2 and times[-1] - times[0] > 10:
-            break
-    each = (times[-1] - times[1]) / (len(times) - 2)
-    floats = 4 * sum(p.numel() for p in model.parameters()) + 2 * recipe.rays_per_step * problem.m * model.target.n
-    console.print(f"  {'memory':<16}about {4 * floats / 2**20:.0f} MiB for parameters, optimizer and gradients")
-    console.print(f"  {'time':<16}about {each * steps:.1f} s an epoch, {each * steps * recipe.epochs:.0f} s in all")
