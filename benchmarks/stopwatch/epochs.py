@@ -126,14 +126,15 @@ def _settings(case: Case) -> dict[str, Any]:
     return {"alpha": case.recipe.alpha, "batch_size": case.recipe.batch_size, "lr": case.recipe.lr}
 
 
-def plain_of(case: Case, device: torch.device) -> Epoch:
+def plain_of(case: Case, device: torch.device, *, compiled: bool = False) -> Epoch:
     """One model, in an ordinary loop over the same batches."""
     module = case.module().to(device)
+    called: Any = torch.compile(module) if compiled else module
     optimizer = torch.optim.Adam(module.parameters(), lr=case.recipe.lr)
 
     def step(_: Tensor, batch: Any) -> None:
         optimizer.zero_grad()
-        losses = case.losses(module, batch)
+        losses = case.losses(called, batch)
         torch.stack(list(losses)).mean().backward()
         optimizer.step()
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from hyperfront.training.adam import Adam
 from hyperfront.training.engines.eager import Eager
-from hyperfront.training.engines.tracing import Build, TracedStep
+from hyperfront.training.engines.tracing import Build, TracedStep, replayed
 from hyperfront.training.epochs import Epochs
 
 
@@ -14,7 +15,8 @@ class Traced:
 
     def __init__(self, name: str, epochs: Epochs, build: Build):
         self.name = name
-        self.step = TracedStep(epochs.state.step, build)
+        read_only = build is replayed and type(epochs.state.optimizer) is Adam
+        self.step = TracedStep(epochs.state.step, build, read_only=read_only)
         self._eager = Eager(epochs, self.step)
 
     def run(self, epoch: int, keeps_going: Callable[[], bool]) -> None:
