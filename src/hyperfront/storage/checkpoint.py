@@ -17,7 +17,6 @@ from torch import Tensor
 from hyperfront.errors import CheckpointError, DamagedError
 from hyperfront.storage import checksums
 from hyperfront.storage.files import dumps, write_bytes
-from hyperfront.storage.parts import parts_of
 from hyperfront.storage.schemas import Format, respell
 
 FORMAT = Format("hyperfront", steps=(respell, lambda document: document))
@@ -31,6 +30,8 @@ def write(path: Path, tensors: dict[str, Tensor], document: dict[str, Any], *, p
 
     The old file is kept as ``previous``, if that is given.
     """
+    from hyperfront.storage.parts import parts_of  # which only files that are written need
+
     plain = {name: tensor.detach().cpu().resolve_conj().resolve_neg().contiguous() for name, tensor in tensors.items()}
     text = dumps(FORMAT.stamp({"checksums": checksums.of_tensors(plain), **document}))
     checked = f"{text}\n{checksums.of_text(text)}"
