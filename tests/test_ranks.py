@@ -83,9 +83,9 @@ def test_a_table_is_shared_too(together):
 @pytest.mark.parametrize("rays", [1, 3])
 def test_a_step_sends_a_gradient_of_theta_for_each_ray_and_for_epo_for_each_objective(together, rays):
     m = 2
-    sent, n = together[f"sent LS {rays}"].tolist()
-    assert sent == rays * n + rays * m  # and the losses
-    assert together[f"sent EPO {rays}"].tolist() == [rays * m * n + rays * m, n]
+    sent, n, messages = together[f"sent LS {rays}"].tolist()
+    assert (sent, messages) == (rays * n + rays * m, 2)  # and the losses
+    assert together[f"sent EPO {rays}"].tolist() == [rays * m * n + rays * m, n, 1]
 
 
 def test_a_wrong_job_is_an_error_on_all_ranks(shared):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import socket
 import sys
 import time
@@ -25,6 +26,7 @@ def start(size: int, messages: Path, work: Callable[..., None], *arguments: Any)
     known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if str(ROOT) not in known:
         os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, known)])
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the processes end with this one
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["torch.distributed", "together.cases"])
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -32,7 +34,7 @@ def start(size: int, messages: Path, work: Callable[..., None], *arguments: Any)
     messages.mkdir(parents=True, exist_ok=True)
     common = {"WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     given = [(common | {"RANK": str(rank)}, messages / f"messages-{rank}", work, arguments) for rank in range(size)]
-    processes: list[BaseProcess] = [context.Process(target=_run, args=each) for each in given]
+    processes: list[BaseProcess] = [context.Process(target=_run, args=each, daemon=True) for each in given]
     for process in processes:
         process.start()
     return processes

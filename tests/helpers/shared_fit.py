@@ -88,8 +88,9 @@ def tabled() -> Tensor:
     return torch.cat([part.detach().double().flatten() for part in (*model.parameters(), run.front.losses)])
 
 
-def sent(solver: hf.LS | hf.EPO, rays: int) -> tuple[int, int]:
-    """The floating-point numbers that a rank adds up with the others in a step, and the length of theta."""
+def sent(solver: hf.LS | hf.EPO, rays: int) -> tuple[int, int, int]:
+    """The floating-point numbers that a rank adds up with the others in a step, the length of theta, and the number of
+    messages."""
     model = hf.wrap(nn.Linear(4, 1), ["error", "size"], hidden=6).double()
     problem = hf.supervised(data(12), losses=LOSSES["means"])
     numbers: list[int] = []
@@ -104,7 +105,7 @@ def sent(solver: hf.LS | hf.EPO, rays: int) -> tuple[int, int]:
         hf.fit(model, problem, solver=solver, epochs=1, batch_size=12, rays_per_step=rays, callbacks=[])
     finally:
         dist.all_reduce = reduce
-    return sum(numbers), model.target.n
+    return sum(numbers), model.target.n, len(numbers)
 
 
 def refusals(rank: int, folder: Path) -> dict[str, str]:

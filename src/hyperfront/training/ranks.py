@@ -17,6 +17,9 @@ from torch import distributed as dist
 
 from hyperfront.errors import HyperfrontError
 
+LARGE = 2**20
+"""Bytes from which on a tensor is a message of its own, since to copy it would take longer than another message."""
+
 
 def world_size() -> int:
     """The number of processes that train together; 1 without ``torch.distributed``."""
@@ -44,11 +47,27 @@ def connected() -> Iterator[None]:
 
 
 def average(tensors: Iterable[Tensor]) -> None:
-    """Replace each tensor by its mean over the ranks, in place."""
+    """Replace each tensor by its mean over the ranks, in place. Small ones of a kind travel in one message."""
+    buckets: dict[tuple[torch.dtype, torch.device], list[Tensor]] = {}
     for tensor in tensors:
-        with connected():
-            dist.all_reduce(tensor)
-        tensor.div_(dist.get_world_size())
+        if tensor.nbytes < LARGE:
+            buckets.setdefault((tensor.dtype, tensor.device), []).append(tensor)
+        else:
+            _average(tensor)
+    for bucket in buckets.values():
+        if len(bucket) == 1:
+            _average(bucket[0])
+            continue
+        flat = torch.cat([tensor.reshape(-1) for tensor in bucket])
+        _average(flat)
+        for tensor, part in zip(bucket, flat.split([tensor.numel() for tensor in bucket])):
+            tensor.copy_(part.view_as(tensor))
+
+
+def _average(tensor: Tensor) -> None:
+    with connected():
+        dist.all_reduce(tensor)
+    tensor.div_(dist.get_world_size())
 
 
 def follow_first(tensors: Iterable[Tensor]) -> None:
