@@ -248,6 +248,8 @@ def test_fit_trains_members_that_differ_and_resumes_their_ensemble(tmp_path):
     ):
         with pytest.raises(HyperfrontError, match=f"(?s){words}"):
             hf.fit(given, problem, **({"members": 2} | options | more))
+    with pytest.raises(HyperfrontError, match="fit needs a problem"):
+        hf.fit(lambda: None, "people.csv", members=2)
     with pytest.raises(HyperfrontError, match="averages nothing"):
         hf.fit(make(), problem, **options)
     with pytest.raises(CheckpointError, match="a run of one model"):

@@ -33,7 +33,7 @@ from hyperfront.training.callbacks import Callback, JsonLines, tell
 from hyperfront.training.checkpoints import TWO, Checkpoints, check_keep
 from hyperfront.training.defaults import SETTINGS, resolved
 from hyperfront.training.engines import ENGINES
-from hyperfront.training.handed import check_handed
+from hyperfront.training.handed import check_handed, check_problem
 from hyperfront.training.job import Job
 from hyperfront.training.loop import run_epochs
 from hyperfront.training.precision import Precision, refuse_autocast
@@ -210,6 +210,7 @@ def _fit_members(model: Any, problem: Problem, solver: Solver | None, align: boo
     from hyperfront.training.members import fit_members  # which few runs need
 
     refuse_several("fit(members=)")
+    check_problem(problem)
     used = resolved(problem, solver=solver, align=align)
     check_flag("align", used["align"])
     known = check_solver(used["solver"])

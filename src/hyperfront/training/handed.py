@@ -16,16 +16,21 @@ from hyperfront.problem import Problem
 from hyperfront.training.callbacks import Callback
 
 
-def check_handed(model: Any, problem: Any, preferences: Any, callbacks: Any, average: Any) -> ParetoModel:
-    """Return the model, or raise an error for a plain module, data, a class, a single callback or ``average`` without
-    ``members``."""
-    model = expect_model(model, "fit")
+def check_problem(problem: Any) -> None:
+    """Raise an error for data or a name in the place of a problem."""
     if not isinstance(problem, Problem):
         raise HyperfrontError(
             "fit needs a problem, which knows the losses",
             got=kind_of(problem),
             fix="problem = hyperfront.supervised(train, val, losses={...})",
         )
+
+
+def check_handed(model: Any, problem: Any, preferences: Any, callbacks: Any, average: Any) -> ParetoModel:
+    """Return the model, or raise an error for a plain module, data, a class, a single callback or ``average`` without
+    ``members``."""
+    model = expect_model(model, "fit")
+    check_problem(problem)
     if isinstance(preferences, type) or (preferences is not None and not hasattr(preferences, "sample")):
         raise HyperfrontError(
             "preferences= draws rays",
