@@ -1,7 +1,7 @@
 """A step of a small network on one CPU thread, against the same network in an ordinary torch.nn loop.
 
 The MLPs of Adult ([40, 20], three objectives) and of SARCOS (seven objectives) at batch 256, on random data of the same
-shapes: PHN-LS and PHN-EPO, eager, traced (which ``engine="auto"`` takes) and compiled, and one model of the loop, plain
+shapes: PHN-LS and PHN-EPO, eager, traced and compiled, and one model of the loop, plain
 and with ``torch.compile``. All take turns of a few steps each, so that they share what else the machine does, and each
 turn has its own ratio to the plain loop. Before that, the seconds from the call of ``fit`` to the end of its first step
 are measured.

@@ -25,9 +25,6 @@ class Callback:
         """Is called before the first step. A resumed run starts at ``epoch`` and ``step``, a new one at 0; it has
         ``epochs`` with ``steps`` each."""
 
-    def told(self, line: str) -> None:
-        """Is called with a line about the run, such as the engine that was chosen and its times."""
-
     def stepped(self) -> None:
         """Is called after each step."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -15,7 +14,6 @@ from hyperfront.problem.sources import looking
 from hyperfront.storage import locks
 from hyperfront.storage.provenance import environment
 from hyperfront.training.agreement import check_agreement, check_place
-from hyperfront.training.callbacks import tell
 from hyperfront.training.checkpoints import Checkpoints
 from hyperfront.training.deterministic import only_deterministic
 from hyperfront.training.engines import Engine, make_engine
@@ -111,7 +109,7 @@ def prepare(job: Job, engine: str, resume: bool) -> Prepared:
             folder.create(job.config(), environment(model.device) | ({"job": mark} if mark else {}))
     with discarding(job):
         check_place(job, state)
-        return Prepared(epochs, make_engine(engine, epochs, partial(tell, job.callbacks, "told")), checkpoints)
+        return Prepared(epochs, make_engine(engine, epochs), checkpoints)
 
 
 def multiply_adds(job: Job) -> float:

@@ -28,9 +28,6 @@ class Progress(Callback):
         kind = _Cell if _in_notebook() else _Bar if sys.stderr.isatty() else _Log
         self.display: _Display = kind(epochs, epoch=epoch, total=epochs * steps, done=epoch * steps + step)
 
-    def told(self, line: str) -> None:
-        self.display.note(line)
-
     def stepped(self) -> None:
         self.display.advance()
 
@@ -53,10 +50,6 @@ class _Display(ABC):
     @abstractmethod
     def advance(self) -> None:
         """Show that a step is done."""
-
-    @abstractmethod
-    def note(self, line: str) -> None:
-        """Show a line about the run."""
 
     @abstractmethod
     def epoch_ended(self, epoch: int, numbers: Mapping[str, str]) -> None:
@@ -82,9 +75,6 @@ class _Bar(_Display):
 
     def advance(self) -> None:
         self.bar.update()
-
-    def note(self, line: str) -> None:
-        self.bar.write(line, file=sys.stderr)
 
     def epoch_ended(self, epoch: int, numbers: Mapping[str, str]) -> None:
         self.bar.set_description_str(f"epoch {epoch}/{self.epochs}", refresh=False)
@@ -117,10 +107,6 @@ class _Cell(_Display):
         self.done += 1
         if time.perf_counter() - self.shown > CELL_EVERY:
             self._show()
-
-    def note(self, line: str) -> None:
-        self.words = line
-        self._show()
 
     def epoch_ended(self, epoch: int, numbers: Mapping[str, str]) -> None:
         self.words = f"epoch {epoch}/{self.epochs}, " + _joined(numbers)
@@ -169,9 +155,6 @@ class _Log(_Display):
 
     def advance(self) -> None:
         pass
-
-    def note(self, line: str) -> None:
-        sys.stderr.write(f"{line}\n")
 
     def epoch_ended(self, epoch: int, numbers: Mapping[str, str]) -> None:
         self.line = f"epoch {epoch}/{self.epochs}  {_joined(numbers)}\n"

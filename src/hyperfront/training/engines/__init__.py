@@ -5,7 +5,7 @@
 ``traced``  on a CPU: the operations of a gradient without Python's share, with the bits of ``eager``
 ``compiled`` compiled by ``torch.compile``: on a CPU the whole gradient, on a GPU the target and its losses
 ``graph``   the whole step as one CUDA graph: data held on the device, nothing read back inside an epoch
-``auto``    on a GPU ``graph`` where it works, else ``eager``; on a CPU the faster one of ``eager`` and ``traced``
+``auto``    on a GPU ``graph`` where it works, else ``eager``
 =========== =====================================================================================================
 """
 
@@ -23,7 +23,6 @@ from hyperfront.training.accumulation import AccumulatedStep
 from hyperfront.training.engines.compiled import compiled
 from hyperfront.training.engines.eager import Eager
 from hyperfront.training.engines.graph import CudaGraphs, NotCapturable
-from hyperfront.training.engines.measured import Choice
 from hyperfront.training.engines.traced import Traced
 from hyperfront.training.engines.tracing import replayed
 from hyperfront.training.epochs import Epochs
@@ -43,17 +42,16 @@ class Engine(Protocol):
         ...
 
 
-def make_engine(name: str, epochs: Epochs, say: Callable[[str], None] = lambda line: None) -> Engine:
-    """Make the engine of that name; ``auto`` falls back to ``eager`` with a warning if a GPU cannot run the graph.
-    ``say`` gets a line about a choice by measurement."""
+def make_engine(name: str, epochs: Epochs) -> Engine:
+    """Make the engine of that name; ``auto`` falls back to ``eager`` with a warning if a GPU cannot run the graph."""
     if name not in ENGINES:
         raise unknown_name("engine", name, ENGINES)
     settings = epochs.settings
     in_turn = settings.accumulate > 1 or settings.checkpoint_activations or settings.freeze_after is not None
     if in_turn or not epochs.team.alone:
         return _step_by_step(name, epochs)
-    if epochs.model.device.type == "cpu" and name in ("auto", "traced", "compiled"):
-        return Eager(epochs, choose=Choice(epochs, say)) if name == "auto" else Traced(name, epochs, BUILDS[name])
+    if epochs.model.device.type == "cpu" and name in BUILDS:
+        return Traced(name, epochs, BUILDS[name])
     if name == "traced":
         raise HyperfrontError(
             "traced steps are for a CPU", got=f"a model on {epochs.model.device}", fix='engine="auto"'

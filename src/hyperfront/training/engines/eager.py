@@ -5,29 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
 
 from hyperfront.errors import LossError
 from hyperfront.solvers import Status
-from hyperfront.storage.batches import Batch
 from hyperfront.training.epochs import Epochs
 from hyperfront.training.refusals import check_losses
 from hyperfront.training.step import StepResult
 
-TakeStep = Callable[..., StepResult]
-"""``(rays, batch, factors)``: computes the gradient of a step."""
-Choose = Callable[[Tensor, Batch], TakeStep]
-"""``(rays, batch)``: chooses the function that takes this step."""
-
 
 class Eager:
-    """Runs on any device, with any source of data, one function for all steps or one that is chosen at each step."""
+    """Runs on any device, with any source of data."""
 
     name = "eager"
 
-    def __init__(self, epochs: Epochs, step: TakeStep | None = None, *, choose: Choose | None = None):
+    def __init__(self, epochs: Epochs, step: Callable[..., StepResult] | None = None):
         self.epochs, self.state = epochs, epochs.state
-        self.step, self.choose = step or epochs.state.step, choose
+        self.step = step or epochs.state.step
 
     def run(self, epoch: int, keeps_going: Callable[[], bool]) -> None:
         """Train to the end of one epoch, or until ``keeps_going``, called after every step, returns False."""
@@ -39,8 +32,7 @@ class Eager:
         state.step.frozen = self.epochs.settings.frozen(epoch)
         for rays, batch in self.epochs.steps(epoch, position.step):
             state.optimizer.zero_grad(set_to_none=True)
-            step = self.choose(rays, batch) if self.choose else self.step
-            result = step(rays, batch, getattr(state.optimizer, "factors", None))
+            result = self.step(rays, batch, getattr(state.optimizer, "factors", None))
             if position.step % every == 0 and (result.status == Status.INVALID).any():
                 where = f"at epoch {epoch + 1}, step {position.step + 1}"
                 check_losses(result.losses, model.objectives, state.step.solver, where=where, batch=batch)
