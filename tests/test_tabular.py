@@ -6,6 +6,7 @@ import gzip
 import importlib.util
 import itertools
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -534,3 +535,9 @@ def test_the_documented_comparison_with_fairlearn_is_made_from_the_result_file()
     spec.loader.exec_module(script)
     for file in ("fair-tables.jsonl", "fair-tables-tuned.jsonl"):
         assert script.table(script.read(root / "docs/seen" / file)) in (root / "docs/tables.md").read_text()
+
+
+@pytest.mark.parametrize("wrong", [{"mean": math.nan}, {"scale": math.nan}, {"scale": 0.0}, {"scale": math.inf}])
+def test_a_column_needs_a_finite_mean_and_a_positive_scale(wrong):
+    with pytest.raises(HyperfrontError, match="of a column"):
+        tabular.Column("age", "number", **wrong)

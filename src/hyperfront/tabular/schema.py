@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hyperfront.errors import CheckpointError, DataError, unknown_name
+from hyperfront.errors import CheckpointError, DataError, check_number, unknown_name
 from hyperfront.errors.signatures import checked
 from hyperfront.tabular.columns import Columns, Table, coded, columns_of, numbers, text_of
 
@@ -43,6 +43,10 @@ class Column:
     """Whether numbers are missing in training rows."""
     edges: tuple[float, ...] = ()
     """Quantiles of a number in the training rows, in order."""
+
+    def __post_init__(self) -> None:
+        check_number("mean of a column", self.mean)
+        check_number("scale of a column", self.scale, 0, without=0)
 
     @checked
     def encode(self, values: np.ndarray) -> tuple[np.ndarray, int]:
@@ -212,7 +216,7 @@ def _column(document: Any) -> Column:
     tuples = {"values": _texts(document["values"]), "edges": tuple(map(float, document["edges"]))}
     complete: dict[str, Any] = {**document, **tuples}
     column = Column(**complete)
-    if not isinstance(column.name, str) or column.kind not in ("number", "category") or not 0 < column.scale < math.inf:
+    if not isinstance(column.name, str) or column.kind not in ("number", "category"):
         raise ValueError(f"column {column.name}")
     return column
 
