@@ -397,3 +397,25 @@ def test_inputs_say_what_the_module_takes():
         problem.losses(lambda x: x, {"x": X, "y": X})
     problem = hf.supervised({"x": X, "y": 2 * X}, losses=MEASURES, inputs=lambda batch: batch["y"])
     assert problem.losses(lambda x: x, {"x": X, "y": 2 * X})[0] == (2 * X).mean()
+
+
+class Flat(torch.nn.Linear):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x)[:, 0]
+
+
+@pytest.mark.parametrize("flat", ["output", "target"])
+def test_a_loss_of_all_pairs_of_rows_is_refused_and_its_fix_works(flat):
+    x = torch.randn(32, 3, generator=torch.Generator().manual_seed(0))
+    module = Flat(3, 1) if flat == "output" else torch.nn.Linear(3, 1)
+    target = x[:, :1] if flat == "output" else x[:, 0]
+
+    def fit(first) -> hf.Run:
+        losses = {"first": first, "second": lambda output, batch: (output + 1).square().mean()}
+        model = hf.wrap(module, list(losses), hidden=8)
+        return hf.fit(model, hf.supervised((x, target), losses=losses), epochs=1, batch_size=16, callbacks=[])
+
+    with pytest.raises(LossError, match=r"targets of all rows[\s\S]*batch_1"):
+        fit(lambda output, batch: (output - batch[1]).square().mean())
+    fit(lambda output, batch: (output.flatten() - batch[1].flatten()).square().mean())
+    fit(lambda output, batch: torch.nn.functional.mse_loss(output.flatten(), torch.zeros(len(output))))

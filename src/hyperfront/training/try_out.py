@@ -16,6 +16,7 @@ from hyperfront.storage import nests
 from hyperfront.storage.batches import Batch
 from hyperfront.training.check import compare
 from hyperfront.training.first_batch import named_failures
+from hyperfront.training.pairing import refuse_all_pairs
 from hyperfront.training.reach import trainable
 from hyperfront.training.refusals import check_losses, explained
 from hyperfront.training.scales import warn_of_scales
@@ -82,6 +83,7 @@ def _blind(
             scalar(name, score(output, part))  # raises its error now, not after the first epoch
         for name, measure in problem.measures.items():
             value = measure(output, part)
+            refuse_all_pairs(name, measure, output, part)
             found = [None]
             if value.requires_grad:
                 found = torch.autograd.grad(value, leaf, retain_graph=True, allow_unused=True)

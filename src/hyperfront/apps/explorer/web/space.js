@@ -165,7 +165,8 @@ const space = {
       const away = upright ? [-1, 0] : [leftwards ? -0.75 : 0.75, 0.66];
       const text = (t, far, kind, words) => {
         const [x, y] = turned(along(axis, t, u, v)).map((value, k) => value + far * (away[k] || 0));
-        const long = kind === "axis" ? 7.6 * Math.max(...twoLines(words, most).map((l) => l.length)) : 6.4 * words.length;
+        const long =
+          kind === "axis" ? 7.6 * Math.max(...twoLines(words, most).map((l) => l.length)) : 6.4 * words.length;
         const kept = leftwards ? Math.max(x, long + 2) : Math.min(x, width - long - 2);
         const place = { x: kept, y, "text-anchor": leftwards ? "end" : "start" };
         layer.append(
