@@ -129,7 +129,7 @@ def loaded(files: Iterable[Path]) -> Iterator[Result]:
         try:
             yield Result.load(file)
         except CheckpointError as error:
-            warnings.warn(f"skipped: {error.what} ({error.got})", stacklevel=2)
+            warnings.warn(f"a result file is skipped: {error.what} ({error.got})", stacklevel=2)
 
 
 def measure(

@@ -48,7 +48,7 @@ def adapters(model: ParetoModel, folder: str | Path, rays: Tensor | Sequence | N
             "only low-rank additions are LoRA adapters",
             got=f"generated tensors of the kind {assembly.kind!r}",
             expected='hyperfront.wrap(..., hypernet="low_rank")',
-            fix="of a module that has adapters of peft, model.at(ray).save_pretrained(folder) writes those of a ray",
+            fix="for a module with peft adapters, model.at(ray).save_pretrained(folder) writes the adapters of one ray",
         )
     if rays is None and model.hypernet.kind != "linear":
         raise HyperfrontError(
@@ -89,7 +89,7 @@ def _refuse_other_outputs(model: ParetoModel, *, scaled: bool) -> None:
     for name, parameter in own.items():
         if others := [other for other, tensor in everywhere if tensor is parameter and other != name]:
             raise HyperfrontError(
-                "layers share a weight, and a LoRA changes one of them only", got=", ".join([name, *others])
+                "layers share a weight, and a LoRA adapter changes only one of them", got=", ".join([name, *others])
             )
 
 

@@ -37,7 +37,7 @@ class Averaged(nn.Module):
 
     @property
     def arguments_like(self) -> nn.Module:
-        """A member, whose arguments have the names that arguments of the ensemble have."""
+        """The first member: the arguments of the ensemble have the names of its arguments."""
         return self.members[0]
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:

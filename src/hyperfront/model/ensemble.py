@@ -36,8 +36,8 @@ ENSEMBLE = "ensemble"
 def ensemble(models: Sequence[ParetoModel], *, average: str | Sequence[str]) -> ParetoModel:
     """Make one model of several, which predicts the mean of their predictions at the same ray.
 
-    ``average`` declares what is averaged: ``"values"``, or probabilities, where outputs are logits: ``"softmax"`` of
-    classes, ``"sigmoid"`` of yes or no. Outputs of several tensors may have a word for each
+    ``average`` declares what is averaged: ``"values"``, or, where outputs are logits, the probabilities of classes
+    (``"softmax"``) or of yes and no (``"sigmoid"``). Outputs of several tensors may have a word for each
     (:class:`hyperfront.model.averaged.Averaged`). The models are copied.
 
     >>> from hyperfront import wrap

@@ -34,7 +34,7 @@ def expect_model(thing: Any, use: str) -> ParetoModel:
 
 
 def expect_device(device: Any) -> torch.device:
-    """The device of that name, if this machine has it."""
+    """Return the device of that name, or raise an error if this machine does not have it."""
     fault: object = "it holds no numbers"
     try:
         found = torch.device(device)

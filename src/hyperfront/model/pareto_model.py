@@ -197,7 +197,7 @@ class ParetoModel(nn.Module):
     @checked
     def from_pretrained(cls, folder: str | Path, module: nn.Module, hypernet: nn.Module | None = None) -> ParetoModel:
         """Read the model that :meth:`save_pretrained` wrote, around a module of the same shapes as when it was wrapped.
-        A hypernetwork of your own is passed as well."""
+        If you wrote the hypernetwork, pass it as ``hypernet`` too."""
         from hyperfront.model.restore import restore  # which makes models of this class
 
         tensors, document = checkpoint.read(as_path(folder) / PRETRAINED)

@@ -33,12 +33,12 @@ class Placeholder(Tensor):
 
     @classmethod
     def may(cls, function: Callable) -> bool:
-        """Whether the function may be called with it."""
+        """Return whether ``function`` may be called with a placeholder."""
         return function.__name__ in _METADATA
 
     @classmethod
     def fault(cls, function: str) -> TargetError:
-        """Return the error for a function that computes with it, by the function's name."""
+        """Return the error for the name of a function that computes with a placeholder."""
         raise NotImplementedError
 
 
@@ -98,7 +98,7 @@ def is_wrapped(tensor: Tensor) -> bool:
 
 
 def unwrapped(tensor: Tensor) -> Tensor:
-    """Return the tensor of all rays behind that of one."""
+    """Return the tensor of all rays behind the tensor that vmap passes for one ray."""
     while is_wrapped(tensor):
         tensor = torch._C._functorch.get_unwrapped(tensor)
     return tensor

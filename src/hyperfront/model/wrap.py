@@ -43,7 +43,10 @@ def wrap(
     - ``"film"``, scale and shift of features: ``hidden``, ``base``;
     - ``"separate"``, no hypernetwork but a model for each of the ``rays`` (:mod:`hyperfront.comparison.baselines`).
 
-    The other arguments are those of :class:`hyperfront.model.target.Target`.
+    ``generate`` chooses the generated tensors by a pattern, patterns, or a predicate of name and parameter. ``rest``
+    says whether the other parameters are trained directly (``"train"``) or frozen (``"freeze"``). ``batching`` runs
+    several rays one after the other (``"loop"``) or together (``"vmap"``). ``batchnorm`` stores statistics for each ray
+    (``"grid"``), one average for all rays (``"shared"``), or none (``"batch"``).
 
     >>> model = wrap(nn.Linear(3, 1), objectives=["cost", "risk"], hidden=8)
     >>> model(torch.zeros(5, 3), rays=[[0.5, 0.5], [0.9, 0.1]]).shape

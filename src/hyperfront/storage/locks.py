@@ -95,6 +95,6 @@ def share_out(parts: Iterable[Part], work: Callable[[Part], None]) -> None:
             if busy < len(left):
                 continue
             if not said:
-                warnings.warn(f"waiting for another process ({error.got})", stacklevel=2)
+                warnings.warn(f"this process is waiting for another process ({error.got})", stacklevel=2)
                 said = True
             time.sleep(WAIT)

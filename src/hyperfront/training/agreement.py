@@ -78,7 +78,7 @@ def _data(source: Source) -> str:
 
 
 def checksum(batch: Batch) -> str:
-    """The checksum of all tensors of a batch.
+    """Compute the checksum of all tensors of a batch.
 
     >>> checksum((torch.zeros(2), torch.ones(1)))
     '954b164e'

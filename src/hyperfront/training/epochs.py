@@ -90,7 +90,7 @@ class Epochs:
 
     @property
     def parts(self) -> int:
-        """The number of parts of a batch that rays see apart."""
+        """The number of parts into which a batch is split among rays."""
         return self.settings.rays_per_step if self.state.step.split else 1
 
     def try_out(self) -> None:

@@ -60,7 +60,7 @@ class Saved:
         return f"epoch {epoch}" + (f" and {step} steps" if step else "")
 
     def copied_to(self, file: Path) -> Callable[[], str]:
-        """The repair that puts a copy of this checkpoint in the place of ``file``."""
+        """Return the repair that puts a copy of this checkpoint in the place of ``file``."""
         return partial(repairs.copy, self.file, file, self.after)
 
     @property

@@ -94,7 +94,7 @@ def fit(
     Args:
         model: A model that :func:`hyperfront.wrap` made; with ``members``, a function that makes one.
         problem: A problem that :func:`hyperfront.supervised` or :func:`hyperfront.analytic` made.
-        members: Train so many models, one after the other with seeds from ``seed`` on, and return their ensemble.
+        members: Train this many models one after the other, with seeds from ``seed`` on; return the ensemble.
         average: What an ensemble averages (:func:`hyperfront.ensemble`).
         solver: Weighs the objectives' gradients; EPO by default, or LS if a loss is a :class:`hyperfront.Gap`.
         preferences: Draws the training rays; Dirichlet(0.2) by default.
@@ -102,11 +102,12 @@ def fit(
         rays_per_step: The number of rays of one step, 1 by default.
         batch_size: Rows of a step, 256 by default. A loader has its own batch size.
         share_batch: Every ray of a step sees the whole batch; by default the batch is split among them.
-        accumulate: The number of micro-batches in which a step takes its batch, for memory. They are one program.
+        accumulate: The number of micro-batches in which a step takes its batch, for memory. The solver sees the losses
+            and gradients of the whole batch; BatchNorm that uses its batch is refused.
         checkpoint_activations: Run blocks of the network again in the backward pass instead of keeping their
             activations, for memory (:mod:`hyperfront.training.recomputation`).
         freeze_after: The share of the epochs after which parameters that are trained directly, such as ``W0`` of
-            low-rank additions, stay as they are, and the hypernetwork goes on alone.
+            low-rank additions, are frozen, and only the hypernetwork is trained further.
         optimizer: Makes an optimizer from the parameters; Adam with ``lr`` by default.
         lr: The learning rate of the default Adam, 0.001 by default.
         schedule: ``"cosine"``, the default, ``"constant"``, or a function that makes a scheduler from the optimizer. It
@@ -133,7 +134,7 @@ def fit(
             ``"bf16"``, or None for PyTorch's present setting.
         validate_every: Epochs between validations, 1 by default; the last epoch always has one.
         validation_rays: The rays to validate at, or their number for an even grid; 25 by default.
-        patience: The run ends after so many validations without a better hypervolume.
+        patience: The run ends after this many validations without a better hypervolume.
         align: Align rays on the validation data at the end (:func:`hyperfront.align`).
         criterion: Measures the validation front instead of its hypervolume; larger is better.
         callbacks: Called at every step and epoch; a progress bar by default.

@@ -113,7 +113,7 @@ def prepare(job: Job, engine: str, resume: bool) -> Prepared:
 
 
 def multiply_adds(job: Job) -> float:
-    """The multiply-adds of the forward passes of one step; none without data."""
+    """Count the multiply-adds of the forward passes of one step; 0 without data."""
     source, size, device = job.problem.train.source, job.settings.batch_size, job.model.device
     if not job.problem.has_data:
         return 0.0

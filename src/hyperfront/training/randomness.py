@@ -31,16 +31,16 @@ class Randomness:
             self.sources += filter(None, map(_source, things(list(vars(layer).values()))))
 
     def states(self) -> list[Any]:
-        """The states of now."""
+        """Return the present states of the generators."""
         return [get() for get, _ in self.sources]
 
     def load(self, states: Sequence[Any]) -> None:
-        """Put the generators back to these states."""
+        """Set the generators to these states."""
         for (_, put), state in zip(self.sources, states):
             put(state)
 
     def moved(self, states: Sequence[Any]) -> bool:
-        """Whether numbers were drawn since these states."""
+        """Return whether numbers were drawn since the generators had these states."""
         return any(_plain(get()) != _plain(state) for (get, _), state in zip(self.sources, states))
 
 

@@ -22,12 +22,12 @@ LARGE = 2**20
 
 
 def world_size() -> int:
-    """The number of processes that train together; 1 without ``torch.distributed``."""
+    """Return the number of processes that train together; 1 without ``torch.distributed``."""
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
 def job_size() -> int:
-    """The number of processes that a launcher such as torchrun started, whether they have found each other or not."""
+    """Return the number of processes that a launcher such as torchrun started, connected or not."""
     return max(world_size(), int(os.environ.get("WORLD_SIZE", 1)))
 
 

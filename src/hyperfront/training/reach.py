@@ -12,7 +12,7 @@ from hyperfront.model import ParetoModel
 
 
 def leaves(tensors: Iterable[Tensor]) -> Iterator[Tensor]:
-    """The tensors at the ends of the graphs behind ``tensors``."""
+    """Yield the tensors at the ends of the graphs behind ``tensors``."""
     for node in _nodes(tensors):
         if isinstance(node, Tensor):
             yield node
@@ -21,7 +21,7 @@ def leaves(tensors: Iterable[Tensor]) -> Iterator[Tensor]:
 
 
 def refuse_unreached(objectives: Sequence[str], losses: Sequence[Tensor], theta: Tensor) -> None:
-    """An error for a loss that the generated weights ``theta`` have no part in.
+    """Raise an error for a loss that does not depend on the generated weights ``theta``.
 
     A constant 0 is legal: a batch may have no rows of the groups that a gap compares.
     """
@@ -39,7 +39,7 @@ def refuse_unreached(objectives: Sequence[str], losses: Sequence[Tensor], theta:
 
 
 def outside(model: ParetoModel, losses: Sequence[Tensor], theta: Tensor) -> list[Tensor]:
-    """The trainable tensors behind the losses of a network that neither are in ``theta`` nor belong to the target."""
+    """Find the trainable tensors behind the losses that neither are in ``theta`` nor belong to the target."""
     known = {id(theta), *map(id, model.target.parameters())}
     found = {id(leaf): leaf for leaf in leaves(losses) if id(leaf) not in known}
     if strange := [found[id(known())] for known in model.target.places.origin if id(known()) in found]:
@@ -53,7 +53,7 @@ def outside(model: ParetoModel, losses: Sequence[Tensor], theta: Tensor) -> list
 
 
 def refuse_several_ranks(found: Sequence[Tensor]) -> None:
-    """An error for tensors outside of the model in a job of several processes, which may not all have them."""
+    """Raise an error for tensors outside of the model in a job of several processes, which may not all have them."""
     if found:
         raise HyperfrontError(
             "in a job of several processes, gradients of tensors outside of the model are not averaged",
@@ -86,7 +86,7 @@ def _reruns(loss: Tensor) -> bool:
 
 
 def trainable(tensors: Iterable[Tensor]) -> str:
-    """The shapes of the parameters among ``tensors``, in words; nothing without parameters.
+    """List the shapes of the parameters among ``tensors`` in words; the text is empty without parameters.
 
     >>> trainable([nn.Parameter(Tensor(2, 3)), Tensor(4)])
     '[2, 3]'

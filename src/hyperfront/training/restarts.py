@@ -20,7 +20,7 @@ PATIENCE = 60.0
 
 
 def job_mark() -> str | None:
-    """The word that the processes of this job share, also after a restart; None if no agent keeps one."""
+    """Return the word that the processes of this job share, also after a restart; None if no agent keeps one."""
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
         return None
     try:
@@ -32,7 +32,7 @@ def job_mark() -> str | None:
 
 
 def continues(folder: RunFolder | None) -> bool:
-    """Whether torchrun started this job again after a failure, and the run in the folder is the job's own."""
+    """Return whether torchrun restarted this job after a failure, and the folder holds this job's own run."""
     again = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0)) > 0
     if not again or folder is None or not folder.config.exists() or not folder.environment.exists():
         return False

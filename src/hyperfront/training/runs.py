@@ -150,7 +150,7 @@ class Run:
 
     @property
     def status(self) -> dict[str, int]:
-        """The number of training rays by the way they were solved."""
+        """The number of training rays for each status of the solver."""
         return dict(sum((Counter(record["status"]) for record in self.history), Counter()))
 
     def __repr__(self) -> str:

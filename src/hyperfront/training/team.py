@@ -52,7 +52,7 @@ class Team:
         return found
 
     def largest(self, number: int) -> int:
-        """The largest of the ranks' numbers."""
+        """Return the largest number of all ranks."""
         return max(self.gather(number))
 
     def share(self, work: Callable[[Tensor], Sequence[Tensor]], items: Tensor) -> list[Tensor]:

@@ -65,7 +65,7 @@ class _Attributes:
         self.kept = [(vars(layer), _numbers(vars(layer))) for layer in module.modules()]
 
     def restore(self) -> bool:
-        """Put them back, and say whether one had changed."""
+        """Restore the numbers, and return whether one had changed."""
         changed = False
         for attributes, kept in self.kept:
             now = _numbers(attributes)

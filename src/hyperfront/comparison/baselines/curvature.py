@@ -73,7 +73,7 @@ class Curvature:
             raise HyperfrontError(
                 "CPMTL needs losses that are functions of sums over rows",
                 got="a loss that gathers all outputs",
-                fix="declare it as hyperfront.problem.SetLoss, or leave cpmtl out",
+                fix="declare the loss as hyperfront.problem.SetLoss, or leave cpmtl out",
             )
         for batch in self.source.batches(self.rows, theta.device):
             found = [map_tensors(Tensor.double, own) for own in self._sums(theta, batch)]

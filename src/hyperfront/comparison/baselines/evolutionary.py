@@ -199,12 +199,12 @@ def _limit(problem: Problem, theta: Tensor) -> float:
 
 
 def check_evolvable(problem: Problem) -> None:
-    """Raise an error for a target with BatchNorm, whose statistics would have to be found too."""
+    """Raise an error for a target with BatchNorm, whose statistics the search would have to find too."""
     norms = problem.model(hypernet="separate", rays=preferences.rays(2, problem.m)).target.norms
     if norms:
         raise HyperfrontError(
             "evolutionary algorithms cannot train networks with BatchNorm, whose statistics they would have to search",
-            got=f"{len(norms)} of them: {', '.join([*norms][:3])}, ...",
+            got=f"{len(norms)} BatchNorm layers: {', '.join([*norms][:3])}, ...",
             fix="leave nsga3 and moead out",
         )
 

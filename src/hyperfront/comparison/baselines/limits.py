@@ -16,7 +16,7 @@ def at_least(settings: Any, **least: float) -> None:
         good = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
         if not good or not math.isfinite(value) or value < low:
             raise HyperfrontError(
-                f"no {type(settings).__name__.lower()} has such {name}",
+                f"the setting {name!r} of {type(settings).__name__} is out of range",
                 got=repr(value),
                 expected=f"{'an integer' if whole else 'a number'} >= {low}",
             )

@@ -98,7 +98,7 @@ def fit_one_by_one(
 def _checked(solver: Solver, rays: Tensor) -> tuple[Solver, Tensor]:
     """Give the solver the reference rays that it needs, and convert the rays to its convention."""
     if not len(rays):
-        raise RayError("no rays to train models for")
+        raise RayError("there are no rays to train models for")
     return with_references(check_solver(solver), rays), asked(rays, solver)
 
 

@@ -35,7 +35,7 @@ class Hypernet(nn.Module, ABC):
 
     @property
     def knots(self) -> Tensor | None:
-        """The only rays ``[K, m]`` that it has weights for; None if it has weights for every ray."""
+        """The only rays ``[K, m]`` for which the hypernetwork has weights; None if it has weights for every ray."""
         return None
 
     def gram(self, rays: Tensor, grads: Tensor) -> Tensor:
