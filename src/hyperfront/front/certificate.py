@@ -34,15 +34,15 @@ class Price:
     limits: Mapping[str, float]
     """The smallest limits for which the ray without a certificate would have passed."""
     rows: int | None
-    """About how many calibration rows would halve the cost; None if nothing is lost, or if no number is known."""
+    """About how many calibration rows in all would halve the cost; None if nothing is lost, or if it is not known."""
 
     def __str__(self) -> str:
         if f"{self.certified:.4g}" == f"{self.without:.4g}":
             return "Certainty costs nothing here: the certified trade-off is as good on validation rows."
         smallest = ", ".join(f"{name} {limit:.3g}" for name, limit in self.limits.items())
         text = f"What certainty costs: {self.goal} {self.certified:.4g} instead of {self.without:.4g}"
-        text += f", which can be certified for {smallest}"
-        return text + (f"; about {self.rows:,} calibration rows would halve the cost." if self.rows else ".")
+        text += f"; the trade-off with {self.without:.4g} can be certified for {smallest}"
+        return text + (f"; about {self.rows:,} calibration rows in all would halve the cost." if self.rows else ".")
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ class ParetoClassifier(ClassifierMixin, ParetoEstimator):
 
     The objectives are names of :mod:`hyperfront.tabular.objectives`. By default they are log loss and the gaps in false
     positive and false negative rates if ``fit`` gets ``sensitive_features``, and the log losses of the classes if not.
+    Of two classes, the last of ``classes_`` is positive.
 
     >>> import numpy as np
     >>> X = np.linspace(-1, 1, 40)[:, None]

@@ -241,7 +241,7 @@ def _groups(
             f"the group {least!r} is too small: its rates would be chance",
             got=f"{counts[least]} rows",
             expected=f"at least {wishes.smallest_group} rows in each group",
-            fix="join it with another group in the table, or pass smallest_group="
+            fix="join it with another group in the table, or, in Python, pass smallest_group="
             f"{counts[least]} to keep it, with that uncertainty",
         )
     return cuts, tuple(map(str, groups))

@@ -124,7 +124,7 @@ class Schema:
                     f"the table has no column {column.name!r}, which the model needs",
                     got=", ".join(found),
                     expected=", ".join(each.name for each in self.columns),
-                    fix=unknown_name("column", column.name, found).fix,
+                    fix=unknown_name("column", column.name, found).fix or "add it, empty where it is not known",
                 )
         return found
 

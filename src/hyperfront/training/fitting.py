@@ -237,7 +237,7 @@ def _finish(job: Job, checkpoints: Checkpoints) -> Front | None:
     if len(front) > 1 and (front.losses == front.losses[0]).all():
         warnings.warn(
             f"all {len(front)} rays have the same validation losses: the hypernetwork ignores its ray; try inputs of "
-            "unit size, a larger hidden dimension, or a lower learning rate",
+            "unit size, a larger hidden dimension, a lower learning rate, or losses that conflict",
             stacklevel=3,
         )
     if folder and job.team.first:

@@ -44,7 +44,7 @@ def predict(
         ray: The trade-off, one number for each loss; by default the one that training chose (--minimize).
         threshold: Of two classes, the positive one is predicted above this probability.
         encoding: Encoding of the file, if not UTF-8.
-        out: CSV file to write, with a line for each row; by default the first rows are printed.
+        out: CSV file to write, with a line for each row in the same order; by default the first rows are printed.
     """
     if out is not None:
         files.refuse_unwritable(out)

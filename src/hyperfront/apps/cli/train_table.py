@@ -75,7 +75,7 @@ def train_table(
         objectives: Losses to train, such as log_loss fpr_gap.
         kinds: Kinds of columns: number, category, date, ignore.
         cuts: Where numbers are cut into groups: age=25,60.
-        positive: The positive class.
+        positive: The positive class of two; by default the last one, by number or alphabet.
         split: rows, group=COLUMN or time=COLUMN.
         network: mlp, resnet or linear.
         encoding: Encoding of the file, if not UTF-8.
@@ -144,6 +144,8 @@ def describe(made: Problem) -> None:
     console.print(
         f"[bold]{schema.target}[/bold]  {schema.task}" + f": {', '.join(schema.classes)}" * bool(schema.classes)
     )
+    if schema.task == "binary":
+        console.print(f"  positive {schema.classes[-1]}", soft_wrap=True, markup=False)
     console.print(f"  inputs   {', '.join(column.name for column in schema.columns)}", soft_wrap=True, markup=False)
     if schema.groups:
         console.print(f"  groups   {'; '.join(schema.groups)}", soft_wrap=True, markup=False)

@@ -72,10 +72,10 @@ const sure = {
     if (!this.here()) this.note.textContent = backend.exact ? "" : this.note.textContent;
     else if (this.found.reason) this.note.textContent = `There are no intervals: ${this.found.reason}.`;
     else {
-      const about = backend.exact ? "" : " of the nearest sampled point";
+      const about = backend.exact ? "" : ", at the nearest sampled point";
       this.note.textContent =
-        `Below each value: the ${percent(this.found.confidence)} confidence interval${about} of the value in the whole ` +
-        `population, from ${this.found.rows.toLocaleString("en")} rows of the ${DATA.data}, which also chose the model. ` +
+        `Below each value: the ${percent(this.found.confidence)} confidence interval of its value in the whole ` +
+        `population${about}, from ${this.found.rows.toLocaleString("en")} rows of the ${DATA.data}, which also chose the model. ` +
         `With ~ by a bootstrap, which holds for many rows; the others hold for any number.`;
     }
   },
