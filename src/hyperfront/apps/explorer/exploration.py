@@ -18,6 +18,7 @@ from hyperfront.apps.explorer.server import PageServer
 from hyperfront.apps.explorer.session import Session
 from hyperfront.errors import HyperfrontError
 from hyperfront.problem import Problem
+from hyperfront.problem.registry import is_builtin
 from hyperfront.storage import checkpoint as files
 from hyperfront.training.loading import load, recorded_problem
 from hyperfront.training.runs import Run, RunFolder
@@ -61,7 +62,7 @@ def explore(
         name=place.name if place else str(model.record.get("problem", "front")),
         title=problem.presentation.title if title is None else title,
         notes=problem.presentation.notes if notes is None else notes,
-        python=_loading(place, target),
+        python=_loading(place, None if is_builtin(model.record.get("problem")) else target),
         baselines=[read(file, problem.objectives, session.split.name, known, [*problem.scores]) for file in baselines],
     )
 
