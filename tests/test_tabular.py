@@ -541,3 +541,10 @@ def test_the_documented_comparison_with_fairlearn_is_made_from_the_result_file()
 def test_a_column_needs_a_finite_mean_and_a_positive_scale(wrong):
     with pytest.raises(HyperfrontError, match="of a column"):
         tabular.Column("age", "number", **wrong)
+
+
+@pytest.mark.parametrize(("kind", "unread"), [("date", "31.12.2024"), ("number", "high")])
+def test_values_that_are_not_of_the_stated_kind_are_refused(kind, unread):
+    table = people(200) | {"seen": [unread, None] * 100}
+    with pytest.raises(DataError, match=rf"no {kind}[\s\S]*{unread}"):
+        tabular.problem(table, target="paid", kinds={"seen": kind})

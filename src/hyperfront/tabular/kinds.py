@@ -23,7 +23,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from hyperfront.errors import DataError, unknown_name
-from hyperfront.tabular.columns import Coded, Columns, as_days, as_number, coded, is_date
+from hyperfront.tabular.columns import Coded, Columns, as_days, as_number, coded, is_date, numbers
 
 Kind = Literal["number", "date", "category", "ignore"]
 MANY = 50
@@ -47,12 +47,25 @@ def find_kinds(columns: Columns, given: Mapping[str, Kind]) -> Found:
             raise unknown_name("column", name, columns)
         if not isinstance(kind, str) or kind not in get_args(Kind):
             raise unknown_name(f"kind of the column {name!r}:", kind, get_args(Kind))
+        _refuse_unread(name, columns[name], kind)
     kinds: dict[str, Kind] = {}
     notes = []
     for name, values in columns.items():
         kinds[name], note = (given[name], "") if name in given else _kind(name, values)
         notes += [f"column {name!r} is ignored: {note}"] if note else []
     return Found(kinds, tuple(notes))
+
+
+def _refuse_unread(name: str, values: np.ndarray, kind: Kind) -> None:
+    """Raise an error if values of a column are not of the kind that was given; they would all be missing."""
+    unread = numbers(values, dates=kind == "date")[1] if kind in ("number", "date") else []
+    if unread:
+        raise DataError(
+            f"the column {name!r} has values that are no {kind}",
+            got=", ".join(map(repr, unread[:3])),
+            expected="dates such as 2024-12-31" if kind == "date" else "numbers such as 3.5",
+            fix="rewrite them, and leave cells without a value empty; or give another kind",
+        )
 
 
 def _kind(name: str, values: np.ndarray) -> tuple[Kind, str]:
