@@ -209,7 +209,7 @@ def test_evaluate_load_select_wrap_and_supervised_refuse_wrong_arguments(model, 
 
 def test_functions_of_the_user_that_return_something_else_are_named():
     line = nn.Linear(2, 2)
-    with pytest.raises(hf.HyperfrontError, match="assemblies made none"):
+    with pytest.raises(hf.HyperfrontError, match="made no assembly"):
         hf.wrap(line, objectives=["a", "b"], assembly=lambda module, names: "text")
 
 

@@ -190,7 +190,7 @@ def test_the_comparisons_in_readme_and_results_are_those_of_the_files():
 
 
 def test_the_numbers_beside_fairlearn_are_those_of_its_table():
-    rows = [row for row in tables((ROOT / "docs" / "tables.md").read_text()) if "boosting" in row]
+    rows = [row for row in tables((ROOT / "docs" / "tables.md").read_text()) if "+" in row.get("hyperfront", "")]
     adult = next(row for row in rows if row["table"] == "adult")
     shown = [f"{float(adult[side].split()[0]):.3f}".lstrip("0") for side in ("hyperfront", "boosting", "logistic")]
     ahead, splits = (sum(int(row["ahead"].split(" of ")[part]) for row in rows) for part in (0, 1))

@@ -93,18 +93,19 @@ def refuse_assembly(assembly: Assembly, generate: Generate, module: nn.Module) -
     """Raise an error for an assembly that is none, or that generates nothing."""
     if not isinstance(assembly, Assembly):
         raise TargetError("the function for assemblies made no assembly", got=shown(assembly), expected="an Assembly")
+    if assembly.names:
+        return
     if not any(parameter.requires_grad for parameter in module.parameters()):
         raise TargetError(
             "no parameter of the target is generated",
             got="no parameter that requires a gradient",
             fix="unfreeze what the ray shall change before wrap: parameter.requires_grad_(True)",
         )
-    if not assembly.names:
-        raise TargetError(
-            "no parameter of the target is generated",
-            got=f"generate = {generate!r}",
-            expected=f"a pattern that matches {assembly.takes}: " + ", ".join(dict(module.named_parameters())),
-        )
+    raise TargetError(
+        "no parameter of the target is generated",
+        got=f"generate = {generate!r}",
+        expected=f"a pattern that matches {assembly.takes}: " + ", ".join(dict(module.named_parameters())),
+    )
 
 
 def refuse(module: nn.Module, generated: Collection[str]) -> None:

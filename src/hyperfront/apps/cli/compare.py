@@ -84,10 +84,9 @@ def compare(
     sensitive: Columns = (),
     objectives: Losses = (),
 ) -> None:
-    """Compare methods on a problem: quality, time and parameters in one table.
+    """Compare methods on a problem: quality on test data, time, parameters.
 
-    All methods get the same rays and seeds, and keep the weights of the best epoch.
-    The table shows test data. Run it again to continue. Example:
+    All methods get the same rays and seeds. Run it again to continue. Example:
         hyperfront compare fonseca --methods phn-epo,ls,epo,pmtl,mgda,nsga3,moead
 
     Args:

@@ -87,6 +87,8 @@ class Connections:
 
     def remove(self, connection: Connection) -> None:
         """Forget a connection that was closed."""
+        if connection not in self.origins:
+            return  # it was forgotten before
         self.count -= 1
         origin = self.origins.pop(connection)
         self.by_origin[origin] -= 1
