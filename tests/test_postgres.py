@@ -60,9 +60,8 @@ def test_two_processes_share_a_study(address, tmp_path):
         subprocess.Popen([*command, name, address], cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
         for name in ("left", "right")
     ]
-    for process in both:
-        _, said = process.communicate(timeout=LIMIT)
-        assert process.returncode == 0, said
+    said = [process.communicate(timeout=LIMIT)[1] for process in both]
+    assert [process.returncode for process in both] == [0, 0], said
     found = [json.loads((tmp_path / f"{name}.json").read_text()) for name in ("left", "right")]
     assert all(each["tried"] for each in found)
     tried = [rate for each in found for rate in each["tried"]]

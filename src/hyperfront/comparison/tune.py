@@ -11,6 +11,7 @@ that optuna can use, also by many machines at once), so that a stopped study can
 from __future__ import annotations
 
 import math
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -104,15 +105,18 @@ def _study(problem: Problem, method: str, protocol: Protocol, space: Space, stor
     return study
 
 
-def _storage(address: str) -> Any:
+def _storage(address: str, attempts: int = 10) -> Any:
     """The database of trials; a trial whose process died is tried again."""
-    from sqlalchemy.exc import SQLAlchemyError  # comes with optuna
+    from sqlalchemy.exc import IntegrityError, ProgrammingError, SQLAlchemyError  # comes with optuna
 
     storages = load_optuna().storages
     again = storages.RetryHeartbeatStaleTrialCallback()
     try:
         return storages.RDBStorage(address, heartbeat_interval=HEARTBEAT, heartbeat_stale_trial_callback=again)
     except (ImportError, SQLAlchemyError) as error:
+        if attempts > 1 and isinstance(error, IntegrityError | ProgrammingError):
+            time.sleep(0.1)  # another process made the same table at this moment
+            return _storage(address, attempts - 1)
         raise HyperfrontError(
             "the database of trials cannot be used",
             got=f"{address}: {str(error).splitlines()[0]}",
